@@ -1,0 +1,45 @@
+# Each target installs what it needs into .venv first; later runs find it there.
+PYTHON ?= python3
+BIN := .venv/bin
+# The stamps carry the place: an environment copied along with the tree is made anew.
+HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
+READY := .venv/ready-$(HERE)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types format bench clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+demo: $(READY) ## watch a small fleet lose a worker and no work
+	@$(BIN)/python -m sprat demo
+
+test: lint types ## lint, types and every test: what CI runs
+	$(BIN)/python -m pytest -n auto -m "not alone"
+	$(BIN)/python -m pytest -m alone
+
+lint: $(READY)-dev ## style and import order
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+
+types: $(READY)-dev ## strict type checking of the package
+	$(BIN)/python -m mypy
+
+format: $(READY)-dev ## rewrite the code in the house style
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+bench: $(READY)-dev ## every benchmark, against others on this machine
+	$(BIN)/python -m bench
+
+clean: ## remove everything that can be made again
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml tools/venv
+	@PYTHON="$(PYTHON)" tools/venv .
+	@touch $@
+
+$(READY)-dev: pyproject.toml tools/venv
+	@PYTHON="$(PYTHON)" tools/venv '.[dev]'
+	@touch $(READY) $@
