@@ -1,0 +1,192 @@
+"""The verbs of a store: all that a backend has to provide, on one page.
+
+Every verb is one atomic step, safe to repeat after a lost reply. A lost race is False, None or an
+empty answer; an unknown id raises UnknownItem or UnknownWorker (both KeyError); a store that
+cannot answer raises StoreUnavailable and has changed nothing. Backends get input that `pool.py`
+and `registry.py` have checked, with payloads, results and checkpoints as JSON text.
+"""
+
+from __future__ import annotations
+
+from sprat.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sprat import model
+
+
+class WorkerRef(Record):
+    """A worker, and the incarnation that speaks (None: whichever is current)."""
+
+    worker_id: str
+    incarnation: int | None = None
+
+
+class ClaimRef(Record):
+    """An item, and the token that proves the claim on it."""
+
+    item_id: str
+    token: str | None
+
+
+class Backend:
+    """What `Store`, `WorkPool` and `Workers` call. Subclasses implement every verb."""
+
+    # -- items ------------------------------------------------------------------------------
+
+    def push(self, pool: str, items: Sequence[model.NewItem]) -> list[str]:
+        """Store all items or none, durably; the ids, those of earlier pushes for known keys."""
+        raise NotImplementedError
+
+    def exchange(
+        self,
+        pool: str,
+        worker: WorkerRef | None = None,
+        *,
+        settlements: Sequence[model.Settlement] = (),
+        start: ClaimRef | None = None,
+        claim: int = 0,
+        announced: bool = False,
+    ) -> model.Exchange:
+        """Settle claims, start an item claimed ahead, and claim up to `claim` more, in one step.
+
+        The first item claimed is started and charged. The others are claimed ahead: uncharged
+        until they are started or settled; `announced` promises a `start` before each of them.
+        """
+        raise NotImplementedError
+
+    def save(
+        self,
+        claim: ClaimRef,
+        *,
+        checkpoint: str | None = None,
+        progress: float | None = None,
+        note: str | None = None,
+    ) -> bool:
+        """Keep a checkpoint or progress for the holder of the claim; False when it was lost."""
+        raise NotImplementedError
+
+    def release(self, pool: str, worker_id: str, started: Sequence[str] | None = None) -> int:
+        """Free a dead worker's items in this pool; `started` when somebody knows which had."""
+        raise NotImplementedError
+
+    def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
+        """End unfinished items unrun; a running one loses its claim. How many were cancelled."""
+        raise NotImplementedError
+
+    def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
+        """Make poisoned, cancelled and backlog items pending with fresh attempts. How many."""
+        raise NotImplementedError
+
+    def item(self, item_id: str) -> model.WorkItem:
+        """One item, whatever its pool."""
+        raise NotImplementedError
+
+    def items(
+        self, pool: str, status: str | None, limit: int, after: str | None
+    ) -> list[model.WorkItem]:
+        """Items in order of arrival, from the one after `after`."""
+        raise NotImplementedError
+
+    def counts(self, pool: str) -> model.Counts:
+        """How many items are in each state, without visiting them."""
+        raise NotImplementedError
+
+    def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
+        """Sleep until the pool has a ready item (True), or the worker is no longer active or
+        the time is up (False)."""
+        raise NotImplementedError
+
+    # -- pools ------------------------------------------------------------------------------
+
+    def pools(self) -> list[str]:
+        """The names of all pools, sorted."""
+        raise NotImplementedError
+
+    def pool_state(self, pool: str) -> model.PoolState:
+        """Settings and pause; those of an unknown pool are the defaults."""
+        raise NotImplementedError
+
+    def configure(self, pool: str, settings: str, version: int | None) -> bool:
+        """Replace the settings (JSON text) if they still have this version (None: any)."""
+        raise NotImplementedError
+
+    def pause(self, pool: str, seconds: float | None) -> None:
+        """Hand out no items for this long (None: until resumed; 0: resume now)."""
+        raise NotImplementedError
+
+    def purge(self, pool: str, limit: int) -> int:
+        """Delete up to `limit` finished items past their retention, and old history."""
+        raise NotImplementedError
+
+    # -- workers ----------------------------------------------------------------------------
+
+    def register(self, worker: model.WorkerRegistration) -> model.WorkerRecord:
+        """Make the worker active as a new incarnation and release what the old one held.
+
+        A reserved worker whose launch was given up keeps its final status: it has to leave.
+        """
+        raise NotImplementedError
+
+    def heartbeat(
+        self, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
+    ) -> model.Heartbeat:
+        """Extend the lease of a live incarnation and say which of these claims are lost."""
+        raise NotImplementedError
+
+    def update_status(
+        self,
+        worker: WorkerRef,
+        status: str,
+        *,
+        reason: str | None = None,
+        started: Sequence[str] | None = None,
+    ) -> bool:
+        """Move a worker forward. `terminated` hands its items back, `lost` releases them."""
+        raise NotImplementedError
+
+    def worker(self, worker_id: str) -> model.WorkerRecord | None:
+        raise NotImplementedError
+
+    def workers(self, which: model.WorkerFilter) -> list[model.WorkerRecord]:
+        """The workers that fit, oldest first."""
+        raise NotImplementedError
+
+    def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
+        """Mark workers lost whose lease ended (or without a heartbeat for `threshold`), and
+        launches past their deadline; release their items in the same step."""
+        raise NotImplementedError
+
+    # -- scaling ----------------------------------------------------------------------------
+
+    def observe(self, pool: str, group: str | None, window: float) -> model.Snapshot:
+        """Read what a scaling pass needs, at one moment; statistics over `window` seconds."""
+        raise NotImplementedError
+
+    def record(self, version: int, decision: model.Decision) -> model.RecordedDecision | None:
+        """Keep the decision, its reservations and drains if nobody decided since `version`
+        and the fleet stays within its maximum; None otherwise."""
+        raise NotImplementedError
+
+    def decisions(self, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:
+        """The last decisions, newest first."""
+        raise NotImplementedError
+
+    def stats(self, pool: str, seconds: float) -> model.Stats:
+        """What happened in the last `seconds`."""
+        raise NotImplementedError
+
+    def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
+        """What happened in the last `seconds`, in buckets, oldest first."""
+        raise NotImplementedError
+
+    # -- the store itself -------------------------------------------------------------------
+
+    def describe(self) -> dict[str, object]:
+        """Facts for `sprat doctor`: kind, version, where, durability."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError

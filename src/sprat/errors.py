@@ -1,0 +1,44 @@
+"""Everything sprat raises on purpose; each message says what happened and what to do next."""
+
+
+class SpratError(Exception):
+    """The root of every error that sprat raises on purpose."""
+
+
+class InvalidInput(SpratError, ValueError):
+    """The caller's input cannot be used; nothing was changed."""
+
+
+class KeyConflict(SpratError):
+    """The idempotency key already names an item with another payload."""
+
+
+class Unknown(SpratError, KeyError):
+    """The store does not know this id."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""  # KeyError would print the repr
+
+
+class UnknownItem(Unknown):
+    """No item has this id."""
+
+
+class UnknownWorker(Unknown):
+    """No worker has this id."""
+
+
+class StoreError(SpratError):
+    """The store itself is in the way."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached, is full, or stayed busy: nothing was changed, try again."""
+
+
+class StoreMismatch(StoreError):
+    """What is at this address is not a store that this version of sprat can use."""
+
+
+class MissingExtra(SpratError, ImportError):
+    """The feature needs a package that is not installed."""

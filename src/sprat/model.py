@@ -1,0 +1,305 @@
+"""The records that travel between a store and its users, and the words for their states.
+
+Times are seconds since 1970 by the store's clock; durations are seconds.
+"""
+
+from __future__ import annotations
+
+from sprat.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+# An item's states. A pending item with a later run_at is delayed; backlog is parked by a person.
+PENDING = "pending"
+CLAIMED = "claimed"
+DONE = "done"
+POISONED = "poisoned"
+CANCELLED = "cancelled"
+BACKLOG = "backlog"
+ITEM_STATUSES = (PENDING, CLAIMED, DONE, POISONED, CANCELLED, BACKLOG)
+FINISHED = (DONE, POISONED, CANCELLED)
+
+# A worker's states, in the only order in which they are passed through.
+STARTING = "starting"
+ACTIVE = "active"
+TERMINATING = "terminating"
+TERMINATED = "terminated"
+LOST = "lost"
+WORKER_STATUSES = (STARTING, ACTIVE, TERMINATING, TERMINATED, LOST)
+LIVE = (STARTING, ACTIVE, TERMINATING)
+ENDED = (TERMINATED, LOST)
+
+# What a worker may say about an item that it holds.
+COMPLETE = "complete"
+FAIL = "fail"  # costs the attempt
+TRANSIENT = "transient"  # throttled, timed out: the attempt is given back
+POISON = "poison"  # failed for good: no further attempt
+HAND_BACK = "hand_back"  # not done, through no fault of the job: the attempt is given back
+OUTCOMES = (COMPLETE, FAIL, TRANSIENT, POISON, HAND_BACK)
+
+HEARTBEAT_SECONDS = 5.0
+LEASE_SECONDS = 2 * HEARTBEAT_SECONDS  # a worker that misses two heartbeats is stale
+MAX_RETRIES = 3
+
+
+class WorkItem(Record):
+    """One stored piece of work. `token` and `epoch` prove a claim; `attempts` counts its starts."""
+
+    id: str
+    pool: str
+    data: Any
+    status: str = PENDING
+    attempts: int = 0
+    max_retries: int = MAX_RETRIES
+    priority: int = 0
+    tenant: str | None = None
+    group: str | None = None
+    key: str | None = None
+    claimed_by: str | None = None
+    epoch: int = 0
+    token: str | None = None
+    checkpoint: Any = None
+    progress: float | None = None
+    progress_note: str | None = None
+    result: Any = None
+    error: str | None = None
+    created_at: float = 0.0
+    run_at: float | None = None
+    claimed_at: float | None = None
+    finished_at: float | None = None
+
+
+class NewItem(Record):
+    """An item on its way into a pool; `data` is JSON text, `id` makes the push safe to repeat."""
+
+    id: str
+    data: str
+    max_retries: int = MAX_RETRIES
+    priority: int = 0
+    delay: float = 0.0
+    tenant: str | None = None
+    group: str | None = None
+    key: str | None = None
+    backlog: bool = False
+
+
+class Settlement(Record):
+    """What became of one claim; `result` is JSON text, `seconds` how long the job ran."""
+
+    item_id: str
+    token: str | None
+    outcome: str
+    result: str | None = None
+    error: str | None = None
+    delay: float = 0.0
+    seconds: float | None = None
+
+
+class Exchange(Record):
+    """The answer to settle-start-claim in one step: a flag a settlement, and the next items."""
+
+    settled: tuple[bool, ...] = ()
+    started: bool = True
+    items: tuple[WorkItem, ...] = ()
+
+
+class Counts(Record):
+    """How many items of a pool are in each state. `pending` includes the delayed ones."""
+
+    pending: int = 0
+    delayed: int = 0
+    backlog: int = 0
+    claimed: int = 0
+    done: int = 0
+    poisoned: int = 0
+    cancelled: int = 0
+
+    @property
+    def ready(self) -> int:
+        return self.pending - self.delayed
+
+    @property
+    def total(self) -> int:
+        live = self.pending + self.backlog + self.claimed
+        return live + self.done + self.poisoned + self.cancelled
+
+
+class PoolSettings(Record):
+    """What the store itself honours of a pool's settings."""
+
+    tenant_limit: int | None = None  # running items per tenant
+    tenant_limits: Mapping[str, int] = {}  # exceptions to it, by tenant
+    keep_done_seconds: float | None = 7 * 86400.0  # None keeps them for ever
+    keep_poisoned_seconds: float | None = None
+    keep_cancelled_seconds: float | None = 7 * 86400.0
+
+
+class PoolState(Record):
+    """A pool as stored: its settings with their version, and whether it is paused."""
+
+    name: str
+    settings: PoolSettings
+    version: int = 0
+    paused: bool = False
+    paused_seconds: float | None = None  # how long the pause still lasts; None: until resumed
+
+
+class WorkerRegistration(Record):
+    """What a worker says about itself. `reserved` ties it to a launch that a checker recorded."""
+
+    worker_id: str
+    pool_id: str | None = None
+    host: str | None = None
+    pid: int | None = None
+    capabilities: Sequence[str] = ()
+    lease_seconds: float = LEASE_SECONDS
+    metadata: Mapping[str, Any] = {}
+    reserved: bool = False
+    started_at: object = None  # accepted for callers that send one; the store's clock decides
+
+
+class WorkerRecord(Record):
+    """One registered worker. Each registration of an id is a new `incarnation`."""
+
+    worker_id: str
+    status: str
+    pool_id: str | None = None
+    host: str | None = None
+    pid: int | None = None
+    capabilities: tuple[str, ...] = ()
+    started_at: float = 0.0
+    last_heartbeat: float = 0.0
+    lease_seconds: float = LEASE_SECONDS
+    lease_until: float = 0.0
+    incarnation: int = 0
+    current_task_id: str | None = None
+    claims: int = 0
+    metadata: Mapping[str, Any] = {}
+    reason: str | None = None
+
+
+class WorkerFilter(Record):
+    """Which workers to list. Stale means: no heartbeat for longer than the threshold."""
+
+    status: str | Sequence[str] | None = None
+    capability: str | None = None
+    stale_threshold_seconds: float | None = None
+    pool_id: str | None = None
+
+
+class Heartbeat(Record):
+    """The store's answer to a heartbeat: what the worker is now, and which claims it lost."""
+
+    status: str
+    lost: tuple[str, ...] = ()
+
+
+class Reaped(Record):
+    """What one reaper pass did. `expired` are launches that never registered."""
+
+    workers: tuple[str, ...] = ()
+    released: int = 0
+    poisoned: int = 0
+    expired: tuple[str, ...] = ()
+
+
+class Stats(Record):
+    """What a pool did in the last `seconds`: flows, and how long items waited and ran."""
+
+    seconds: float
+    arrivals: int = 0
+    starts: int = 0
+    finished: int = 0
+    failed: int = 0
+    wait_mean: float = 0.0
+    wait_p50: float = 0.0
+    wait_p95: float = 0.0
+    run_mean: float = 0.0
+    run_p50: float = 0.0
+    run_p95: float = 0.0
+    run_scv: float = 0.0  # squared coefficient of variation: 0 constant, 1 exponential
+
+    @property
+    def arrivals_per_second(self) -> float:
+        return self.arrivals / self.seconds if self.seconds else 0.0
+
+
+class StatsBucket(Record):
+    """One stretch of a pool's history, `seconds` long."""
+
+    at: float
+    seconds: float
+    arrivals: int = 0
+    starts: int = 0
+    finished: int = 0
+    failed: int = 0
+    wait_seconds: float = 0.0
+    run_seconds: float = 0.0
+
+
+class Snapshot(Record):
+    """All that one scaling pass needs, read at one moment. `version` guards what follows."""
+
+    pool: str
+    group: str | None
+    version: int
+    now: float
+    counts: Counts
+    workers: tuple[WorkerRecord, ...] = ()  # starting, active and terminating, lease not expired
+    oldest_ready_seconds: float | None = None
+    paused: bool = False
+    last_up_at: float | None = None
+    last_down_at: float | None = None
+    launch_failures: int = 0  # launches in a row that never registered
+    last_launch_failure_at: float | None = None
+    stats: Stats
+
+    @property
+    def starting(self) -> int:
+        return sum(w.status == STARTING for w in self.workers)
+
+    @property
+    def active(self) -> int:
+        return sum(w.status == ACTIVE for w in self.workers)
+
+    @property
+    def idle(self) -> int:
+        return sum(w.status == ACTIVE and not w.claims for w in self.workers)
+
+
+class Decision(Record):
+    """A scaling decision with its reason, ready to be recorded."""
+
+    pool: str
+    group: str | None = None
+    policy: str
+    direction: str  # up, down or hold
+    current: int
+    desired: int
+    reason: str
+    inputs: Mapping[str, Any] = {}
+    launch: int = 0  # reservations to make
+    drain: tuple[str, ...] = ()  # workers to mark terminating
+    max_workers: int  # starting + active may not exceed it, checked again while recording
+    start_deadline_seconds: float = 60.0  # a launch that has not registered by then is lost
+    capabilities: tuple[str, ...] = ()
+
+
+class RecordedDecision(Record):
+    """A decision as kept in the store, with the workers that it named."""
+
+    version: int
+    at: float
+    pool: str
+    group: str | None
+    policy: str
+    direction: str
+    current: int
+    desired: int
+    reason: str
+    inputs: Mapping[str, Any] = {}
+    launched: tuple[str, ...] = ()
+    drained: tuple[str, ...] = ()

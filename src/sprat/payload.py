@@ -1,0 +1,186 @@
+"""Checks on what callers send: JSON values, names and numbers, each refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from sprat import model
+from sprat.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+MAX_BYTES = 1 << 20  # of one payload, result or checkpoint as JSON text
+MAX_ERROR_CHARS = 20_000  # an error text is cut here, never refused
+MAX_NAME_CHARS = 128
+MAX_DELAY_SECONDS = 10 * 365 * 86400.0
+
+_NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
+_64_BITS = (1 << 64) - 1
+_SCALARS = (str, int, float, bool, type(None))
+
+
+def encode(value: object, what: str) -> str:
+    """JSON text that decodes to an equal value, or InvalidInput."""
+    try:
+        _check_json(value)
+        text = _encode(value)
+        size = len(text) if text.isascii() else len(text.encode())
+    except RecursionError:
+        raise InvalidInput(f"the {what} is nested too deeply, or contains itself") from None
+    except UnicodeEncodeError:
+        raise InvalidInput(f"the {what} contains text that is not valid Unicode") from None
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the {what} is not JSON: {error}") from None
+    if size > MAX_BYTES:
+        raise InvalidInput(
+            f"the {what} is {size:,} bytes of JSON, more than {MAX_BYTES:,}: "
+            f"keep it elsewhere and send its address"
+        )
+    return text
+
+
+def _check_json(value: Any) -> None:
+    """json.dumps would turn the key 1 into "1" and a subclass into its base: refuse instead."""
+    kind = type(value)
+    if kind is dict:
+        for key, inner in value.items():
+            if type(key) is not str:
+                raise TypeError(f"the key {key!r} is not a string")
+            if type(inner) not in _SCALARS:
+                _check_json(inner)
+    elif kind is list or kind is tuple:
+        for inner in value:
+            if type(inner) not in _SCALARS:
+                _check_json(inner)
+    elif kind not in _SCALARS:
+        raise TypeError(f"{kind.__name__} has no JSON form")
+
+
+def pool_name(name: object) -> str:
+    return _name(name, "pool name")
+
+
+def label(value: object, what: str) -> str | None:
+    """A tenant, group or idempotency key: any printable text, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidInput(f"the {what} must be a string, not {type(value).__name__}")
+    if not value or len(value) > MAX_NAME_CHARS or not value.isprintable():
+        raise InvalidInput(f"the {what} must be 1 to {MAX_NAME_CHARS} printable characters")
+    return value
+
+
+def worker_id(value: object) -> str:
+    if value is None:
+        raise InvalidInput("the worker id is missing")
+    return label(value, "worker id") or ""
+
+
+def _name(name: object, what: str) -> str:
+    if not isinstance(name, str):
+        raise InvalidInput(f"the {what} must be a string, not {type(name).__name__}")
+    if not name or len(name) > MAX_NAME_CHARS or not _NAME_CHARS.issuperset(name):
+        raise InvalidInput(
+            f"the {what} {name[:60]!r} must be 1 to {MAX_NAME_CHARS} of: letters, digits, . _ -"
+        )
+    return name
+
+
+def whole(value: object, what: str, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise InvalidInput(f"{what} must be a whole number from {low} to {high}, not {value!r}")
+    return value
+
+
+def seconds(value: object, what: str, high: float = MAX_DELAY_SECONDS) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= high:
+        raise InvalidInput(f"{what} must be seconds from 0 to {high:.0f}, not {value!r}")
+    return float(value)
+
+
+def new_id() -> str:
+    """A fresh id: random, with the time in front so that neighbours in time are neighbours in
+    the index. Only its uniqueness matters."""
+    return new_ids(1)[0]
+
+
+def new_ids(n: int) -> list[str]:
+    """Fresh ids that count up from a random one: 64 bits are drawn once a call."""
+    first = int.from_bytes(os.urandom(8))
+    moment = f"{int(time.time() * 1000):012x}"
+    return [f"{moment}{(first + i) & _64_BITS:016x}" for i in range(n)]
+
+
+def new_item(
+    data: object,
+    *,
+    max_retries: int = model.MAX_RETRIES,
+    priority: int = 0,
+    delay: float = 0.0,
+    tenant: str | None = None,
+    group: str | None = None,
+    key: str | None = None,
+    backlog: bool = False,
+) -> model.NewItem:
+    """Check one item for pushing."""
+    return model.NewItem(
+        id=new_id(),
+        data=encode(data, "payload"),
+        max_retries=whole(max_retries, "max_retries", 1, 1000),
+        priority=whole(priority, "priority", -(1 << 31), (1 << 31) - 1),
+        delay=seconds(delay, "delay"),
+        tenant=label(tenant, "tenant"),
+        group=label(group, "group"),
+        key=label(key, "key"),
+        backlog=backlog is True,
+    )
+
+
+def many_like(item: model.NewItem, data: Iterable[object]) -> list[model.NewItem]:
+    """Items with the options of this one and payloads of their own."""
+    texts = [encode(one, "payload") for one in data]
+    _, _, *options = item
+    return [
+        model.NewItem.of((item_id, text, *options))
+        for item_id, text in zip(new_ids(len(texts)), texts, strict=True)
+    ]
+
+
+def pool_settings(now: model.PoolSettings, changes: Mapping[str, object]) -> model.PoolSettings:
+    """The settings after these changes, each checked."""
+    for name, value in changes.items():
+        if name == "tenant_limit":
+            _ = value is None or whole(value, name, 0, 1_000_000)
+        elif name == "tenant_limits":
+            _check_tenant_limits(value)
+        elif name.startswith("keep_") and name in now.as_dict():
+            _ = value is None or seconds(value, name)
+        else:
+            known = ", ".join(now.as_dict())
+            raise InvalidInput(f"a pool has no setting {name!r}: one of {known}")
+    return now.replace(**changes)
+
+
+def _check_tenant_limits(value: object) -> None:
+    if not isinstance(value, dict):
+        raise InvalidInput("tenant_limits must be a mapping from tenant to number")
+    for tenant, limit in value.items():
+        label(tenant, "tenant")
+        whole(limit, f"the limit of tenant {tenant!r}", 0, 1_000_000)
+
+
+def error_text(error: object) -> str | None:
+    """An error as stored: text that any store can hold, cut to a bounded length."""
+    if error is None:
+        return None
+    text = str(error).encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if len(text) <= MAX_ERROR_CHARS:
+        return text
+    return text[:MAX_ERROR_CHARS] + f"... (cut, {len(text):,} characters)"

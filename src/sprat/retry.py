@@ -1,0 +1,78 @@
+"""What becomes of an item whose attempt did not succeed. Pure: no clock, no store, no randomness.
+
+`attempts` counts recorded starts. An item that was claimed ahead of its turn is charged only when
+it starts. Where a worker may start such items unannounced (many tiny jobs, one write), its death
+leaves a doubt: the item becomes a *suspect*, runs alone next time, and pays for the doubtful start
+only if it takes its next worker down too. docs/decisions/0004-claim-ahead.md tells why.
+"""
+
+from __future__ import annotations
+
+from sprat import model
+from sprat.record import Record
+
+ANNOUNCED = 1  # claimed ahead; the worker says so before it starts the item
+UNANNOUNCED = 2  # claimed ahead; the worker may start the item without a word
+GIVE_BACKS = 1000  # attempts given back to one item before they count after all
+
+
+class Tally(Record):
+    """The part of an item that decides whether it is tried again."""
+
+    attempts: int
+    max_retries: int
+    ahead: int = 0
+    suspect: bool = False
+    given_back: int = 0
+
+
+class Verdict(Record):
+    """The item's next state."""
+
+    status: str
+    attempts: int
+    suspect: bool
+    given_back: int
+
+
+def may_run_ahead(*, suspect: bool, attempts: int, max_retries: int) -> bool:
+    """A suspect and an item on its last attempt run alone, so that every crash is counted."""
+    return not suspect and attempts + 1 < max_retries
+
+
+def after_failure(tally: Tally, outcome: str) -> Verdict:
+    """A job that failed in its worker's hands; a transient failure gives the attempt back."""
+    started = tally.attempts + (1 if tally.ahead else 0)
+    if outcome in (model.TRANSIENT, model.HAND_BACK) and tally.given_back < GIVE_BACKS:
+        return Verdict(
+            status=model.PENDING,
+            attempts=tally.attempts if tally.ahead else max(0, started - 1),
+            suspect=tally.suspect,
+            given_back=tally.given_back + 1,
+        )
+    out = outcome == model.POISON or started >= tally.max_retries
+    return Verdict(
+        status=model.POISONED if out else model.PENDING,
+        attempts=started,
+        suspect=False,
+        given_back=tally.given_back,
+    )
+
+
+def after_crash(tally: Tally, *, never_started: bool = False) -> Verdict:
+    """A job whose worker died; `never_started` when somebody who watched it knows."""
+    if tally.ahead:
+        doubtful = tally.ahead == UNANNOUNCED and not never_started
+        return Verdict(
+            status=model.PENDING,
+            attempts=tally.attempts,
+            suspect=tally.suspect or doubtful,
+            given_back=tally.given_back,
+        )
+    started = tally.attempts + (1 if tally.suspect else 0)
+    return Verdict(
+        status=model.POISONED if started >= tally.max_retries else model.PENDING,
+        attempts=min(started, tally.max_retries),
+        suspect=False,
+        given_back=tally.given_back,
+    )

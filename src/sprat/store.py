@@ -1,0 +1,95 @@
+"""One store: pools of items, a registry of workers, and `open_store` to get at them by URL."""
+
+from __future__ import annotations
+
+from sprat.errors import InvalidInput
+from sprat.pool import WorkPool
+from sprat.registry import Workers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from sprat import model
+    from sprat.backend import Backend
+
+SCHEMES = ("sqlite", "memory")
+
+
+class Store:
+    """A store behind a URL. Safe to share between threads, and after a fork."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.workers = Workers(backend)
+
+    def pool(self, name: str) -> WorkPool:
+        """The pool of this name; it comes into being with its first item or setting."""
+        return WorkPool(self.backend, name)
+
+    def pools(self) -> list[str]:
+        return self.backend.pools()
+
+    def get(self, item_id: str) -> model.WorkItem:
+        """One item by its id, whatever its pool."""
+        if not isinstance(item_id, str):
+            raise InvalidInput(f"an item id is a string, not {type(item_id).__name__}")
+        return self.backend.item(item_id)
+
+    def purge(self) -> int:
+        """Delete what is past its retention, in every pool."""
+        return sum(self.pool(name).purge() for name in self.pools())
+
+    def describe(self) -> dict[str, object]:
+        return self.backend.describe()
+
+    def close(self) -> None:
+        self.backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_store(url: str = "sqlite:///sprat.db") -> Store:
+    """Open `sqlite:///relative.db`, `sqlite:////absolute.db` or `memory://`."""
+    if not isinstance(url, str):
+        raise InvalidInput(f"a store URL is a string, not {type(url).__name__}")
+    scheme, colon, rest = url.partition("://")
+    if not colon:
+        raise InvalidInput(f"{url!r} is not a store URL: for a file write sqlite:///{url}")
+    if scheme == "sqlite":
+        return Store(_open_sqlite(url, rest))
+    if scheme == "memory":
+        from sprat.stores.memory import MemoryBackend
+
+        if rest.strip("/"):
+            raise InvalidInput(f"{url!r}: a memory store has no name, write memory://")
+        return Store(MemoryBackend())
+    raise InvalidInput(f"unknown kind of store {scheme!r} in the URL: use {' or '.join(SCHEMES)}")
+
+
+def _open_sqlite(url: str, rest: str) -> Backend:
+    from sprat.stores.sqlite import SqliteBackend
+
+    place, _, query = rest.partition("?")
+    path = place.removeprefix("/")
+    if place and not place.startswith("/"):
+        raise InvalidInput(f"{url!r} has too few slashes: write sqlite:///{place}")
+    if not path or path == ":memory:":
+        raise InvalidInput(f"{url!r} names no file: write sqlite:///fleet.db, or memory://")
+    sync = "push"
+    for option in filter(None, query.split("&")):
+        name, _, value = option.partition("=")
+        if name != "sync" or value not in ("push", "all"):
+            raise InvalidInput(f"unknown option {option!r} in {url!r}: sync=push or sync=all")
+        sync = value
+    return SqliteBackend(path, sync_all=sync == "all")
