@@ -1,0 +1,172 @@
+"""The embedded store: one SQLite file, nothing to start. The tables are in schema.sql.
+
+Each verb is one transaction over functions of this package: items (push, look, steer), claims and
+lanes (take, settle, free), pools, workers, scaling, statistics. connection.py has the transactions
+and the errors, clock.py the time; waiting.py and bell.py let an idle worker sleep.
+"""
+
+from __future__ import annotations
+
+from sprat.backend import Backend
+from sprat.stores.sqlite import claims, pools, waiting
+from sprat.stores.sqlite import items as stored
+from sprat.stores.sqlite import workers as registry
+from sprat.stores.sqlite.connection import Connection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sprat import model
+    from sprat.backend import ClaimRef, WorkerRef
+
+
+class SqliteBackend(Backend):
+    def __init__(self, path: str, *, sync_all: bool = False) -> None:
+        self._connection = Connection(path, sync_all=sync_all)
+        self._read = self._connection.read
+        self._write = self._connection.write
+        self._write_synced = self._connection.write_synced
+
+    # -- items ------------------------------------------------------------------------------
+
+    def push(self, pool: str, items: Sequence[model.NewItem]) -> list[str]:
+        return self._write_synced(stored.push, pool, items)
+
+    def exchange(
+        self,
+        pool: str,
+        worker: WorkerRef | None = None,
+        *,
+        settlements: Sequence[model.Settlement] = (),
+        start: ClaimRef | None = None,
+        claim: int = 0,
+        announced: bool = False,
+    ) -> model.Exchange:
+        return self._write(
+            claims.exchange,
+            pool,
+            worker,
+            settlements=settlements,
+            start=start,
+            claim=claim,
+            announced=announced,
+        )
+
+    def save(
+        self,
+        claim: ClaimRef,
+        *,
+        checkpoint: str | None = None,
+        progress: float | None = None,
+        note: str | None = None,
+    ) -> bool:
+        return self._write(claims.save, claim, checkpoint, progress, note)
+
+    def release(self, pool: str, worker_id: str, started: Sequence[str] | None = None) -> int:
+        return self._write(claims.release, worker_id, pool=pool, started=started)[0]
+
+    def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
+        return self._write_synced(stored.cancel, pool, item_ids)
+
+    def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
+        return self._write_synced(stored.requeue, pool, item_ids)
+
+    def item(self, item_id: str) -> model.WorkItem:
+        return self._read(stored.get, item_id)
+
+    def items(
+        self, pool: str, status: str | None, limit: int, after: str | None
+    ) -> list[model.WorkItem]:
+        return self._read(stored.page, pool, status, limit, after)
+
+    def counts(self, pool: str) -> model.Counts:
+        return self._read(stored.counts, pool)
+
+    def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
+        return waiting.wait(self._connection, pool, worker, seconds)
+
+    # -- pools ------------------------------------------------------------------------------
+
+    def pools(self) -> list[str]:
+        return self._read(pools.names)
+
+    def pool_state(self, pool: str) -> model.PoolState:
+        return self._read(pools.state, pool)
+
+    def configure(self, pool: str, settings: str, version: int | None) -> bool:
+        return self._write_synced(pools.configure, pool, settings, version)
+
+    def pause(self, pool: str, seconds: float | None) -> None:
+        self._write_synced(pools.pause, pool, seconds)
+
+    def purge(self, pool: str, limit: int) -> int:
+        return self._write(pools.purge, pool, limit)
+
+    # -- workers ----------------------------------------------------------------------------
+
+    def register(self, worker: model.WorkerRegistration) -> model.WorkerRecord:
+        return self._write(registry.register, worker)
+
+    def heartbeat(
+        self, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
+    ) -> model.Heartbeat:
+        return self._write(registry.heartbeat, worker, metadata, holding)
+
+    def update_status(
+        self,
+        worker: WorkerRef,
+        status: str,
+        *,
+        reason: str | None = None,
+        started: Sequence[str] | None = None,
+    ) -> bool:
+        return self._write(registry.update_status, worker, status, reason, started)
+
+    def worker(self, worker_id: str) -> model.WorkerRecord | None:
+        return self._read(registry.get, worker_id)
+
+    def workers(self, which: model.WorkerFilter) -> list[model.WorkerRecord]:
+        return self._read(registry.find, which)
+
+    def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
+        self._connection.follow_wall_clock()
+        return self._write(registry.reap, pool, threshold)
+
+    # -- scaling (its modules are imported on first use: a worker needs none of them) ---------
+
+    def observe(self, pool: str, group: str | None, window: float) -> model.Snapshot:
+        from sprat.stores.sqlite import scaling
+
+        self._connection.write_notes()
+        return self._read(scaling.observe, pool, group, window)
+
+    def record(self, version: int, decision: model.Decision) -> model.RecordedDecision | None:
+        from sprat.stores.sqlite import scaling
+
+        return self._write(scaling.record, version, decision)
+
+    def decisions(self, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:
+        from sprat.stores.sqlite import scaling
+
+        return self._read(scaling.decisions, pool, group, limit)
+
+    def stats(self, pool: str, seconds: float) -> model.Stats:
+        from sprat.stores.sqlite import statistics
+
+        self._connection.write_notes()
+        return self._read(statistics.stats, pool, seconds)
+
+    def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
+        from sprat.stores.sqlite import statistics
+
+        self._connection.write_notes()
+        return self._read(statistics.history, pool, seconds)
+
+    # -- the store itself -------------------------------------------------------------------
+
+    def describe(self) -> dict[str, object]:
+        return self._connection.describe()
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,290 @@
+"""Claims: taking items, settling them, and freeing those of the dead."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from sprat import model, retry
+from sprat.errors import UnknownItem, UnknownWorker
+from sprat.stores.sqlite import lanes, tally
+from sprat.stores.sqlite.rows import decode, settings_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from sprat.backend import ClaimRef, WorkerRef
+    from sprat.stores.sqlite.connection import WriteTransaction
+
+# The worker, the pool, and whether a delayed item is due: all that decides whether to look.
+GATE = """
+SELECT w.status, w.incarnation, w.capabilities, w.lease_seconds, w.lease_until,
+       p.name, p.paused_until, p.has_lanes, p.has_tenants, p.turn, p.settings,
+       (SELECT 1 FROM work_pool
+        WHERE pool_name = ?2 AND status = 'pending' AND run_at <= ?3 LIMIT 1)
+FROM worker_registry w LEFT JOIN pool p ON p.name = ?2 WHERE w.worker_id = ?1
+"""
+RENEW = "UPDATE worker_registry SET last_heartbeat = ?1, lease_until = ?2 WHERE worker_id = ?3"
+CLAIM = """
+UPDATE work_pool SET status = 'claimed', claimed_by = ?2, claimed_at = ?3, token = ?4,
+       epoch = epoch + 1, attempts = attempts + (?5 = 0), ahead = ?5, room = NULL
+WHERE seq = ?1
+"""
+COMPLETE = """
+UPDATE work_pool SET status = 'done', result = ?2, error = NULL, finished_at = ?3,
+       attempts = attempts + (ahead > 0), ahead = 0, suspect = 0
+WHERE seq = ?1
+"""
+HELD = """
+SELECT seq, pool_name, grp, claimed_at, attempts, max_retries, ahead, suspect, given_back
+FROM work_pool WHERE id = ? AND token = ? AND status = 'claimed'
+"""
+PUT_BACK = """
+UPDATE work_pool SET status = ?2, attempts = ?3, suspect = ?4, given_back = ?5,
+       error = coalesce(?6, error), ready_at = ?7, run_at = ?8, finished_at = ?9,
+       claimed_by = iif(?9 IS NULL, NULL, claimed_by), ahead = 0,
+       last_token = coalesce(?10, last_token), last_outcome = coalesce(?11, last_outcome),
+       token = NULL
+WHERE seq = ?1
+"""
+LAST_SETTLED = """
+SELECT iif(status = 'done', token, last_token), iif(status = 'done', 'complete', last_outcome),
+       result
+FROM work_pool WHERE id = ?
+"""
+START = """
+UPDATE work_pool SET attempts = attempts + 1, ahead = 0, claimed_at = ?3
+WHERE id = ?1 AND token = ?2 AND status = 'claimed' AND ahead > 0
+"""
+HOLDS = "SELECT 1 FROM work_pool WHERE id = ? AND token = ? AND status = 'claimed'"
+HELD_BY = """
+SELECT seq, id, pool_name, grp, attempts, max_retries, ahead, suspect, given_back
+FROM work_pool WHERE claimed_by = ?1 AND status = 'claimed' AND (?2 IS NULL OR pool_name = ?2)
+ORDER BY seq
+"""
+SAVE = """
+UPDATE work_pool SET checkpoint = coalesce(?3, checkpoint), progress = coalesce(?4, progress),
+       progress_note = coalesce(?5, progress_note)
+WHERE id = ?1 AND token = ?2 AND status = 'claimed'
+"""
+
+
+def exchange(
+    tx: WriteTransaction,
+    pool: str,
+    worker: WorkerRef | None,
+    *,
+    settlements: Sequence[model.Settlement],
+    start: ClaimRef | None,
+    claim: int,
+    announced: bool,
+) -> model.Exchange:
+    settled = tuple([_settle(tx, one) for one in settlements])
+    started = start is None or _start(tx, start)
+    items = _claim(tx, pool, worker, claim, announced) if worker and claim else ()
+    return model.Exchange.of((settled, started, items))
+
+
+# -- claiming -----------------------------------------------------------------------------------
+
+
+def _claim(
+    tx: WriteTransaction, pool: str, worker: WorkerRef, n: int, announced: bool
+) -> tuple[model.WorkItem, ...]:
+    rows = _choose(tx, pool, worker, n)
+    if not rows:
+        return ()
+    later = retry.ANNOUNCED if announced else retry.UNANNOUNCED
+    random = os.urandom(8 * len(rows)).hex()
+    worker_id, now = worker.worker_id, tx.now
+    changes: list[tuple[object, ...]] = []
+    items: list[model.WorkItem] = []
+    for place, row in enumerate(rows):
+        token = random[16 * place : 16 * place + 16]
+        changes.append((row[lanes.SEQ], worker_id, now, token, later if place else 0))
+        items.append(_claimed(row, pool, worker_id, now, token))
+        tx.tally.took(pool, "wait", now - row[lanes.READY_AT])
+        tx.tally.moved(pool, row[lanes.GROUP], tally.PENDING, tally.CLAIMED)
+    tx.run_many(CLAIM, changes)
+    return tuple(items)
+
+
+def _choose(tx: WriteTransaction, pool: str, worker: WorkerRef, n: int) -> list[tuple[Any, ...]]:
+    """The items that this worker may have now."""
+    gate = tx.run(GATE, (worker.worker_id, pool, tx.now)).fetchone()
+    if gate is None:
+        raise UnknownWorker(f"worker {worker.worker_id!r} is not registered: register it first")
+    status, incarnation, capabilities, lease_seconds, lease_until, *pool_state, is_due = gate
+    if status != model.ACTIVE or worker.incarnation not in (None, incarnation):
+        return []
+    if lease_until - tx.now < lease_seconds / 2:
+        tx.run(RENEW, (tx.now, tx.now + lease_seconds, worker.worker_id))
+    name, paused_until, has_lanes, has_tenants, turn, settings = pool_state
+    if name is None or (paused_until is not None and paused_until > tx.now):
+        return []
+    if is_due:
+        lanes.promote(tx, pool)
+    if not has_lanes:
+        return lanes.in_order(tx, pool, n)
+    turns = lanes.Turns(tx, pool, turn, settings_of(settings))
+    rows = lanes.in_turn(tx, pool, n, {"", *json.loads(capabilities)}, turns)
+    if has_tenants:
+        turns.keep([row[lanes.TENANT] for row in rows])
+    return rows
+
+
+def _claimed(
+    row: tuple[Any, ...], pool: str, worker_id: str, now: float, token: str
+) -> model.WorkItem:
+    """The item as its worker sees it: attempts already counts the start that follows."""
+    _, _, _, attempts, max_retries, tenant, group, item_id, data, priority, key, epoch = row[:12]
+    checkpoint, progress, note, error, created_at = row[12:]
+    return model.WorkItem.of(
+        (
+            *(item_id, pool, decode(data), model.CLAIMED, attempts + 1, max_retries, priority),
+            *(tenant or None, group or None, key, worker_id, epoch + 1, token),
+            None if checkpoint is None else decode(checkpoint),
+            *(progress, note, None, error, created_at, None, now, None),
+        )
+    )
+
+
+def _start(tx: WriteTransaction, claim: ClaimRef) -> bool:
+    tx.run(START, (claim.item_id, claim.token, tx.now))
+    if tx.db.changes() or holds(tx, claim):
+        return True
+    _last_settled(tx, claim.item_id)  # says so if there is no such item
+    return False
+
+
+def holds(tx: WriteTransaction, claim: ClaimRef) -> bool:
+    return tx.run(HOLDS, (claim.item_id, claim.token)).fetchone() is not None
+
+
+def save(
+    tx: WriteTransaction,
+    claim: ClaimRef,
+    checkpoint: str | None,
+    progress: float | None,
+    note: str | None,
+) -> bool:
+    tx.run(SAVE, (claim.item_id, claim.token, checkpoint, progress, note))
+    if tx.db.changes():
+        return True
+    _last_settled(tx, claim.item_id)  # says so if there is no such item
+    return False
+
+
+# -- settling -----------------------------------------------------------------------------------
+
+
+def _settle(tx: WriteTransaction, one: model.Settlement) -> bool:
+    held = tx.run(HELD, (one.item_id, one.token)).fetchone()
+    if held is None:
+        return _is_repetition(tx, one)
+    seq, pool, group, claimed_at, *numbers = held
+    if one.outcome != model.HAND_BACK:
+        tx.tally.took(pool, "run", tx.now - claimed_at if one.seconds is None else one.seconds)
+    if one.outcome == model.COMPLETE:
+        tx.run(COMPLETE, (seq, one.result, tx.now))
+        tx.tally.moved(pool, group, tally.CLAIMED, tally.DONE)
+        tx.tally.happened(pool, "done")
+    else:
+        if one.outcome != model.HAND_BACK:
+            tx.tally.happened(pool, "fail")
+        _end_claim(tx, seq, pool, group, retry.after_failure(_tally(numbers), one.outcome), one)
+    return True
+
+
+def _end_claim(
+    tx: WriteTransaction,
+    seq: int,
+    pool: str,
+    group: str,
+    verdict: retry.Verdict,
+    one: model.Settlement | None,
+    error: str | None = None,
+) -> None:
+    """Write the item's next state; `one` is the settlement that ended the claim, if one did."""
+    poisoned = verdict.status == model.POISONED
+    delay = one.delay if one and not poisoned else 0.0
+    tx.run(
+        PUT_BACK,
+        (
+            *(seq, verdict.status, verdict.attempts, verdict.suspect, verdict.given_back),
+            one.error if one else error,
+            tx.now + delay,
+            tx.now + delay if delay else None,
+            tx.now if poisoned else None,
+            *((one.token, one.outcome) if one else (None, None)),
+        ),
+    )
+    tx.tally.moved(pool, group, tally.CLAIMED, tally.POISONED if poisoned else tally.PENDING)
+    if delay:
+        tx.tally.count(pool, group, tally.DELAYED, 1)
+    tx.rings = tx.rings or not poisoned
+
+
+def _is_repetition(tx: WriteTransaction, one: model.Settlement) -> bool:
+    """Whether this settle already happened and only its reply was lost."""
+    token, outcome, result = _last_settled(tx, one.item_id)
+    if one.token is None or token != one.token or outcome != one.outcome:
+        return False
+    return one.outcome != model.COMPLETE or result == one.result
+
+
+def _last_settled(tx: WriteTransaction, item_id: str) -> tuple[Any, ...]:
+    row: tuple[Any, ...] | None = tx.run(LAST_SETTLED, (item_id,)).fetchone()
+    if row is None:
+        raise UnknownItem(f"the store has no item {item_id!r}")
+    return row
+
+
+# -- releasing ----------------------------------------------------------------------------------
+
+
+def release(
+    tx: WriteTransaction,
+    worker_id: str,
+    *,
+    pool: str | None = None,
+    started: Sequence[str] | None = None,
+    reason: str | None = None,
+) -> tuple[int, int]:
+    """Free the items of a dead worker: how many, and how many of them were poisoned."""
+    rows = tx.run(HELD_BY, (worker_id, pool)).fetchall()
+    poisoned = 0
+    for seq, item_id, owner, group, *numbers in rows:
+        counted = _tally(numbers)
+        if started is not None and item_id in started and counted.ahead:
+            counted = counted.replace(ahead=0, attempts=counted.attempts + 1)
+        if not counted.ahead:
+            tx.tally.happened(owner, "fail")
+        verdict = retry.after_crash(counted, never_started=started is not None)
+        lost = f"worker {worker_id} was lost" + (f": {reason}" if reason else "")
+        is_out = verdict.status == model.POISONED
+        _end_claim(tx, seq, owner, group, verdict, None, lost if is_out else None)
+        poisoned += is_out
+    return len(rows), poisoned
+
+
+def hand_back(tx: WriteTransaction, worker_id: str) -> int:
+    """Give back what a worker still holds when it leaves in good order."""
+    rows = tx.run(HELD_BY, (worker_id, None)).fetchall()
+    for seq, _, pool, group, *numbers in rows:
+        verdict = retry.after_failure(_tally(numbers), model.HAND_BACK)
+        _end_claim(tx, seq, pool, group, verdict, None)
+    return len(rows)
+
+
+def _tally(numbers: Sequence[int]) -> retry.Tally:
+    attempts, max_retries, ahead, suspect, given_back = numbers
+    return retry.Tally(
+        attempts=attempts,
+        max_retries=max_retries,
+        ahead=ahead,
+        suspect=bool(suspect),
+        given_back=given_back,
+    )

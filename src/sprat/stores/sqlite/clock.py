@@ -1,0 +1,61 @@
+"""The store's clock: one stored number added to the host's monotonic clock.
+
+Time in the store neither goes back nor jumps when somebody sets the host's clock. When the wall
+clock is ahead (the machine slept, was rebooted, or its clock was set forward) the store follows,
+and every live worker starts a full lease then, so that nobody is taken for dead because of it.
+After a reboot the monotonic clock starts anew: the number is then made from the wall clock, or
+from the latest time found in the store if that is later.
+"""
+
+from __future__ import annotations
+
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import apsw
+
+    from sprat.stores.sqlite.connection import Transaction, WriteTransaction
+
+SLACK_SECONDS = 2.0  # the wall clock may lead by this much before the store follows
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+BASE = "SELECT value FROM meta WHERE name = 'clock_base'"
+BOOT = "SELECT value FROM meta WHERE name = 'clock_boot'"
+SET = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
+LATEST = """
+SELECT max(coalesce((SELECT created_at FROM work_pool ORDER BY seq DESC LIMIT 1), 0.0),
+           coalesce((SELECT max(last_heartbeat) FROM worker_registry), 0.0),
+           coalesce((SELECT max(at) FROM pool_stats), 0.0))
+"""
+RENEW_LEASES = """
+UPDATE worker_registry SET lease_until = ?1 + lease_seconds, last_heartbeat = ?1
+WHERE status IN ('starting', 'active', 'terminating')
+"""
+
+
+def now(db: apsw.Connection) -> float:
+    base: float = db.execute(BASE).get
+    return base + time.monotonic()
+
+
+def is_behind(tx: Transaction) -> bool:
+    return time.time() - tx.now > SLACK_SECONDS or tx.run(BOOT).get != boot()
+
+
+def catch_up(tx: WriteTransaction) -> None:
+    rebooted = tx.run(BOOT).get != boot()
+    latest = tx.run(LATEST).get if rebooted else tx.now
+    moment = max(time.time(), latest)
+    tx.run(SET, ("clock_base", moment - time.monotonic()))
+    tx.run(SET, ("clock_boot", boot()))
+    tx.run(RENEW_LEASES, (moment,))
+
+
+def boot() -> str:
+    """Names this run of the machine; where the system does not tell, one name for all."""
+    try:
+        with open(BOOT_ID, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return "unknown"

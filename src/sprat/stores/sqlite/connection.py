@@ -1,0 +1,253 @@
+"""One connection to the file: opening, transactions, errors in our words.
+
+Writing transactions take the write lock at once (BEGIN IMMEDIATE), so none is ever rolled back
+for a stale snapshot. A push is synced to disk before it returns; claims and settles are left to
+the next sync (they survive any crash of a process, not a power cut) unless `sync_all` is set.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import time
+from random import random
+
+import apsw
+
+from sprat.errors import InvalidInput, SpratError, StoreMismatch, StoreUnavailable
+from sprat.stores.sqlite import clock, schema
+from sprat.stores.sqlite.bell import Bell
+from sprat.stores.sqlite.tally import Notes, Tally
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Concatenate, ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    T = TypeVar("T")
+
+BUSY_SECONDS = 30.0  # how long a transaction waits for the file before it gives up
+CHECKPOINT_PAGES = 4000  # of WAL before it is folded into the file: 16 MB
+
+
+class Transaction:
+    """What a verb works with: `run` executes a statement, `now` is the store's time."""
+
+    __slots__ = ("db", "now", "run", "run_many")
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self.db = db
+        self.run: Callable[..., Any] = db.execute
+        self.run_many: Callable[..., Any] = db.executemany
+        self.now = clock.now(db)
+
+
+class WriteTransaction(Transaction):
+    """Also sums up what happens to items, to be written once at the end."""
+
+    __slots__ = ("rings", "tally")
+
+    def __init__(self, db: apsw.Connection) -> None:
+        super().__init__(db)
+        self.tally = Tally()
+        self.rings = False  # whether somebody who waits should look again
+
+
+class Connection:
+    """Opens the file, again after a fork; runs one transaction at a time."""
+
+    def __init__(self, path: str, *, sync_all: bool = False) -> None:
+        self.path = os.path.abspath(path)
+        self.bell = Bell(self.path + "-bell")
+        self._sync_all = sync_all
+        self._lock = _thread.allocate_lock()
+        self._notes = Notes()
+        self._synced = True
+        self._inherited: list[apsw.Connection] = []
+        self._db: apsw.Connection | None = None
+        self._open()
+
+    def read(
+        self, verb: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a verb that only reads; it sees one moment."""
+        db = self._begin("BEGIN", None)
+        try:
+            answer = verb(Transaction(db), *args, **kwargs)
+            db.execute("COMMIT")
+        except BaseException as error:
+            self._undo(db, error)
+            raise
+        finally:
+            self._lock.release()
+        return answer
+
+    def write(
+        self, verb: Callable[Concatenate[WriteTransaction, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a verb that writes, whole or not at all."""
+        return self._write(self._sync_all, verb, args, kwargs)
+
+    def write_synced(
+        self, verb: Callable[Concatenate[WriteTransaction, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The same, and it is on disk when this returns."""
+        return self._write(True, verb, args, kwargs)
+
+    def _write(
+        self, synced: bool, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> T:
+        db = self._begin("BEGIN IMMEDIATE", synced)
+        try:
+            tx = WriteTransaction(db)
+            answer = verb(tx, *args, **kwargs)
+            tx.tally.write_counts(tx.run_many)
+            noted = synced or self._notes.is_due()
+            if noted:
+                self._notes.write(tx.tally.stats, tx.run_many, tx.now)
+            db.execute("COMMIT")
+            if noted:
+                self._notes.written()
+            else:
+                self._notes.hold(tx.tally.stats, tx.now)
+        except BaseException as error:
+            self._undo(db, error)
+            raise
+        finally:
+            self._lock.release()
+        if tx.rings:
+            self.bell.ring()
+        return answer
+
+    def _begin(self, statement: str, synced: bool | None) -> apsw.Connection:
+        if self._pid != os.getpid():
+            self._open()
+        self._lock.acquire()
+        try:
+            db = self._db
+            if db is None:
+                raise StoreUnavailable(f"the store {self.path} was closed: open it again")
+            if synced is not None and synced != self._synced:
+                db.execute("PRAGMA synchronous = " + ("FULL" if synced else "NORMAL"))
+                self._synced = synced
+            db.execute(statement)
+        except BaseException as error:
+            self._lock.release()
+            raise_translated(error, self.path)
+            raise
+        return db
+
+    def _undo(self, db: apsw.Connection, error: BaseException) -> None:
+        if not db.get_autocommit():
+            db.execute("ROLLBACK")
+        raise_translated(error, self.path)
+
+    def _open(self) -> None:
+        """A connection that came through a fork is neither used nor closed: both would break
+        the locks of the parent, who still holds it."""
+        if self._db is not None:
+            self._inherited.append(self._db)
+            self._lock = _thread.allocate_lock()
+            self.bell = Bell(self.bell.path)
+            self._notes = Notes()  # those that came along are the parent's to write
+        self._db = _open(self.path)
+        self._pid = os.getpid()
+        self._synced = True
+        self.follow_wall_clock()
+
+    def write_notes(self) -> None:
+        """Write the statistics that are still held back, for somebody who reads them now."""
+        if self._notes and self._pid == os.getpid():
+            self._write(True, lambda tx: None, (), {})
+
+    def follow_wall_clock(self) -> None:
+        """See clock.py."""
+        if self.read(clock.is_behind):
+            self.write(clock.catch_up)
+
+    def close(self) -> None:
+        if self._db is not None:
+            self.write_notes()
+        with self._lock:
+            db, self._db = self._db, None
+            if db is not None and self._pid == os.getpid():
+                self.bell.close()
+                db.close()
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "kind": "sqlite",
+            "path": self.path,
+            "driver": f"apsw {apsw.apsw_version()}",
+            "sqlite": apsw.sqlite_lib_version(),
+            "schema": self.read(lambda tx: tx.db.pragma("user_version")),
+            "synced": "every write" if self._sync_all else "pushes",
+            "clock_ahead_seconds": round(self.read(lambda tx: tx.now) - time.time(), 3),
+        }
+
+
+def raise_translated(error: BaseException, path: str) -> None:
+    """Raise a driver's error in our words; the caller raises any other as it is."""
+    ours = translated(error, path)
+    if ours is not error:
+        raise ours from error
+
+
+def translated(error: BaseException, path: str) -> BaseException:
+    """The driver's errors in our words; everything else as it is."""
+    if isinstance(error, SpratError) or not isinstance(error, apsw.Error):
+        return error
+    if isinstance(error, apsw.NotADBError):
+        return StoreMismatch(f"{path} is not an SQLite database: name another file")
+    if isinstance(error, apsw.CorruptError):
+        return StoreMismatch(f"{path} is damaged ({error}): restore it from a copy")
+    if isinstance(error, apsw.FullError) or "full" in str(error):
+        return StoreUnavailable(f"the disk is full, {path} did not change: free some space")
+    if isinstance(error, apsw.BusyError):
+        return StoreUnavailable(
+            f"{path} stayed locked for {BUSY_SECONDS:.0f} s: another program holds it, try again"
+        )
+    if isinstance(error, apsw.ReadOnlyError):
+        return StoreUnavailable(f"{path} cannot be written: check its permissions")
+    if isinstance(error, apsw.CantOpenError):
+        return StoreUnavailable(f"{path} cannot be opened: check the path and its permissions")
+    if isinstance(error, apsw.IOError):
+        return StoreUnavailable(f"{path} cannot be read or written ({error}): check the disk")
+    return error
+
+
+def _open(path: str) -> apsw.Connection:
+    _create_private(path)
+    try:
+        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        # Plans do not depend on bound values; without this SQLite prepares a statement that uses
+        # a partial index anew at every call, ten times the cost of running it.
+        db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        db.set_busy_handler(_wait_for_lock)
+        schema.prepare(db, path)
+        db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}; PRAGMA synchronous = FULL")
+    except BaseException as error:
+        raise_translated(error, path)
+        raise
+    return db
+
+
+def _create_private(path: str) -> None:
+    """A new file is readable by its owner only; SQLite gives -wal and -shm the same mode."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except FileNotFoundError:
+        raise InvalidInput(f"the directory of {path} does not exist: create it first") from None
+    except IsADirectoryError:
+        raise InvalidInput(f"{path} is a directory: name a file in it") from None
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from None
+
+
+def _wait_for_lock(tries: int) -> bool:
+    """Called by SQLite while the file is locked: transactions are short, so look again soon.
+    The jitter keeps many waiters from looking in step."""
+    pause = min(0.0002 * (tries + 1), 0.004)
+    time.sleep(pause * (0.5 + random()))
+    return tries * 0.004 < BUSY_SECONDS

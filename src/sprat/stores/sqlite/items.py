@@ -1,0 +1,263 @@
+"""Items outside of a claim: push, look, cancel, requeue, count, purge."""
+
+from __future__ import annotations
+
+import json
+
+from sprat import model
+from sprat.errors import KeyConflict, UnknownItem
+from sprat.stores.sqlite import tally
+from sprat.stores.sqlite.rows import ITEM_COLUMNS, item_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sprat.stores.sqlite.connection import Transaction, WriteTransaction
+
+WALK_ROWS = 10_000  # looked at by one purge
+
+ADD_POOL = """
+INSERT INTO pool (name, has_lanes, has_tenants) VALUES (?1, ?2, ?3)
+ON CONFLICT DO UPDATE SET has_lanes = has_lanes | ?2, has_tenants = has_tenants | ?3
+WHERE has_lanes < ?2 OR has_tenants < ?3
+"""
+PUSH = """
+INSERT INTO work_pool (id, pool_name, data, status, max_retries, priority, tenant, grp, key,
+                       created_at, ready_at, run_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO NOTHING
+"""
+FIND_KEY = "SELECT id, data FROM work_pool WHERE pool_name = ? AND key = ?"
+GET = f"SELECT {ITEM_COLUMNS} FROM work_pool WHERE id = ?"
+SEQ_OF = "SELECT seq FROM work_pool WHERE id = ?"
+LIST = f"""
+SELECT {ITEM_COLUMNS} FROM work_pool
+WHERE pool_name = ? AND seq > ? ORDER BY seq LIMIT ?
+"""
+# One statement a status, each naming its partial index's condition: a page of pending items never
+# walks through a million finished ones.
+LIST_STATUS = {
+    status: f"""
+SELECT {ITEM_COLUMNS} FROM work_pool WHERE seq IN (
+    SELECT seq FROM work_pool WHERE pool_name = ?1 AND {condition} AND +seq > ?2
+    ORDER BY +seq LIMIT ?3)
+ORDER BY seq
+"""
+    for status, condition in (
+        (model.CLAIMED, "status = 'claimed'"),
+        (model.BACKLOG, "status = 'backlog'"),
+        (model.POISONED, "status = 'poisoned'"),
+        (model.CANCELLED, "status = 'cancelled'"),
+    )
+}
+LIST_STATUS[model.DONE] = f"""
+SELECT {ITEM_COLUMNS} FROM work_pool
+WHERE pool_name = ?1 AND status = 'done' AND seq > ?2 ORDER BY seq LIMIT ?3
+"""
+LIST_STATUS[model.PENDING] = f"""
+SELECT {ITEM_COLUMNS} FROM work_pool WHERE seq IN (
+    SELECT seq FROM (
+        SELECT seq FROM work_pool
+        WHERE pool_name = ?1 AND status = 'pending' AND run_at IS NULL AND +seq > ?2
+        UNION ALL
+        SELECT seq FROM work_pool
+        WHERE pool_name = ?1 AND status = 'pending' AND run_at IS NOT NULL AND +seq > ?2)
+    ORDER BY seq LIMIT ?3)
+ORDER BY seq
+"""
+COUNTS = """
+SELECT sum(pending), sum(delayed), sum(backlog), sum(claimed), sum(done), sum(poisoned),
+       sum(cancelled)
+FROM pool_count WHERE pool_name = ?1 AND (?2 IS NULL OR grp = ?2)
+"""
+COUNT_DUE = """
+SELECT count(*) FROM work_pool
+WHERE pool_name = ?1 AND status = 'pending' AND run_at <= ?2 AND (?3 IS NULL OR grp = ?3)
+"""
+GET_STATE = "SELECT seq, pool_name, grp, status, run_at FROM work_pool WHERE id = ?"
+CANCEL = """
+UPDATE work_pool SET status = 'cancelled', finished_at = ?2, run_at = NULL, token = NULL,
+       claimed_by = NULL, ahead = 0
+WHERE seq = ?1
+"""
+REQUEUE = """
+UPDATE work_pool SET status = 'pending', finished_at = NULL, run_at = NULL, ready_at = ?2,
+       attempts = 0, suspect = 0, given_back = 0, claimed_by = NULL, claimed_at = NULL,
+       result = NULL, checkpoint = NULL, progress = NULL, progress_note = NULL
+WHERE seq = ?1
+"""
+EXPIRED = """
+SELECT seq, grp FROM work_pool
+WHERE pool_name = ?1 AND status = ?2 AND status IN ('poisoned', 'cancelled') AND finished_at < ?3
+ORDER BY finished_at LIMIT ?4
+"""
+WALK = """
+SELECT seq, grp, pool_name = ?1 AND status = 'done' AND finished_at < ?2
+FROM work_pool WHERE seq > ?3 ORDER BY seq LIMIT ?4
+"""
+PURGED_TO = "SELECT purged_to FROM pool WHERE name = ?"
+SET_PURGED_TO = "UPDATE pool SET purged_to = ?2 WHERE name = ?1"
+DELETE = "DELETE FROM work_pool WHERE seq = ?"
+
+
+def push(tx: WriteTransaction, pool: str, items: Sequence[model.NewItem]) -> list[str]:
+    has_tenants = any(item.tenant for item in items)
+    has_lanes = has_tenants or any(item.group for item in items)
+    tx.run(ADD_POOL, (pool, has_lanes, has_tenants))
+    if any(item.key for item in items):
+        return [_push_keyed(tx, pool, item) for item in items]
+    before = tx.db.total_changes()
+    tx.run_many(PUSH, [_new_row(pool, item, tx.now) for item in items])
+    if tx.db.total_changes() - before == len(items):
+        _count_pushed(tx, pool, items)
+        return [item.id for item in items]
+    return _repeat(tx, pool, items, before)
+
+
+def _repeat(
+    tx: WriteTransaction, pool: str, items: Sequence[model.NewItem], before: int
+) -> list[str]:
+    """Some ids were there already: the call repeats one whose reply was lost. All or none of
+    them were stored then, so there is nothing left to do."""
+    if tx.db.total_changes() != before:
+        raise KeyConflict("some, but not all, of these ids are in the store already")
+    return [item.id for item in items]
+
+
+def _push_keyed(tx: WriteTransaction, pool: str, item: model.NewItem) -> str:
+    if item.key is not None:
+        known = tx.run(FIND_KEY, (pool, item.key)).fetchone()
+        if known is not None:
+            return _same_payload(known, item)
+    before = tx.db.total_changes()
+    tx.run(PUSH, _new_row(pool, item, tx.now))
+    if tx.db.total_changes() != before:
+        _count_pushed(tx, pool, [item])
+    return item.id
+
+
+def _same_payload(known: tuple[str, str], item: model.NewItem) -> str:
+    stored, sent = (json.dumps(json.loads(text), sort_keys=True) for text in (known[1], item.data))
+    if stored != sent:
+        raise KeyConflict(
+            f"the key {item.key!r} already names item {known[0]} with another payload"
+        )
+    return known[0]
+
+
+def _new_row(pool: str, item: model.NewItem, now: float) -> tuple[object, ...]:
+    item_id, data, max_retries, priority, delay, tenant, group, key, backlog = item
+    run_at = now + delay if delay and not backlog else None
+    status = model.BACKLOG if backlog else model.PENDING
+    return (
+        *(item_id, pool, data, status, max_retries, priority, tenant or "", group or "", key),
+        *(now, run_at or now, run_at),
+    )
+
+
+def _count_pushed(tx: WriteTransaction, pool: str, items: Sequence[model.NewItem]) -> None:
+    kinds: dict[tuple[str, bool, bool], int] = {}
+    for item in items:
+        kind = (item.group or "", item.backlog, bool(item.delay))
+        kinds[kind] = kinds.get(kind, 0) + 1
+    for (group, backlog, delayed), n in kinds.items():
+        tx.tally.count(pool, group, tally.BACKLOG if backlog else tally.PENDING, n)
+        if delayed and not backlog:
+            tx.tally.count(pool, group, tally.DELAYED, n)
+    tx.tally.happened(pool, "arrive", len(items))
+    tx.rings = True
+
+
+def get(tx: Transaction, item_id: str) -> model.WorkItem:
+    row = tx.run(GET, (item_id,)).fetchone()
+    if row is None:
+        raise UnknownItem(f"the store has no item {item_id!r}")
+    return item_of(row)
+
+
+def page(
+    tx: Transaction, pool: str, status: str | None, limit: int, after: str | None
+) -> list[model.WorkItem]:
+    seq = 0 if after is None else _seq(tx, after)
+    if status is None:
+        rows = tx.run(LIST, (pool, seq, limit))
+    else:
+        rows = tx.run(LIST_STATUS[status], (pool, seq, limit))
+    return [item_of(row) for row in rows]
+
+
+def _seq(tx: Transaction, item_id: str) -> int:
+    seq = tx.run(SEQ_OF, (item_id,)).get
+    if seq is None:
+        raise UnknownItem(f"the store has no item {item_id!r}")
+    return int(seq)
+
+
+def counts(tx: Transaction, pool: str, group: str | None = None) -> model.Counts:
+    row = tx.run(COUNTS, (pool, group)).get
+    numbers = dict(zip(tally.COUNTED, (n or 0 for n in row), strict=True))
+    if numbers["delayed"]:
+        numbers["delayed"] -= tx.run(COUNT_DUE, (pool, tx.now, group)).get
+    return model.Counts(**numbers)
+
+
+def cancel(tx: WriteTransaction, pool: str, item_ids: Sequence[str]) -> int:
+    cancellable = (model.PENDING, model.BACKLOG, model.CLAIMED)
+    return _move(tx, pool, item_ids, cancellable, CANCEL, tally.CANCELLED)
+
+
+def requeue(tx: WriteTransaction, pool: str, item_ids: Sequence[str]) -> int:
+    startable = (model.POISONED, model.CANCELLED, model.BACKLOG)
+    return _move(tx, pool, item_ids, startable, REQUEUE, tally.PENDING)
+
+
+def _move(
+    tx: WriteTransaction,
+    pool: str,
+    item_ids: Sequence[str],
+    movable: tuple[str, ...],
+    statement: str,
+    to: int,
+) -> int:
+    moved = 0
+    for item_id in item_ids:
+        row = tx.run(GET_STATE, (item_id,)).fetchone()
+        if row is None:
+            raise UnknownItem(f"the store has no item {item_id!r}")
+        seq, owner, group, status, run_at = row
+        if owner != pool or status not in movable:
+            continue
+        tx.run(statement, (seq, tx.now))
+        tx.tally.moved(pool, group, tally.COLUMN[status], to)
+        if run_at is not None:
+            tx.tally.count(pool, group, tally.DELAYED, -1)
+        moved += 1
+    tx.rings = tx.rings or moved > 0
+    return moved
+
+
+def forget(tx: WriteTransaction, pool: str, status: str, before: float, limit: int) -> int:
+    """Delete up to `limit` items that ended in this status before this moment."""
+    if status == model.DONE:
+        rows = _walk(tx, pool, before, limit)
+    else:
+        rows = tx.run(EXPIRED, (pool, status, before, limit)).fetchall()
+    tx.run_many(DELETE, [(seq,) for seq, _ in rows])
+    for _, group in rows:
+        tx.tally.count(pool, group, tally.COLUMN[status], -1)
+    return len(rows)
+
+
+def _walk(tx: WriteTransaction, pool: str, before: float, limit: int) -> list[tuple[int, str]]:
+    """Old done items, looking at a stretch of the table from where the last purge stopped; at
+    its end the next purge begins anew."""
+    start = tx.run(PURGED_TO, (pool,)).get or 0
+    rows = tx.run(WALK, (pool, before, start, max(WALK_ROWS, limit))).fetchall()
+    expired = [(seq, group) for seq, group, is_expired in rows if is_expired]
+    if len(expired) > limit:
+        stop = expired[limit - 1][0]
+    else:
+        stop = rows[-1][0] if len(rows) == max(WALK_ROWS, limit) else 0
+    tx.run(SET_PURGED_TO, (pool, stop))
+    return expired[:limit]

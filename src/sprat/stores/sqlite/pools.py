@@ -1,0 +1,92 @@
+"""Pools themselves: settings, pause, retention."""
+
+from __future__ import annotations
+
+import json
+
+from sprat import model
+from sprat.stores.sqlite import items
+from sprat.stores.sqlite.rows import settings_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.stores.sqlite.connection import Transaction, WriteTransaction
+
+FOREVER = 9e99
+KEEP_WORKERS_SECONDS = 86400.0
+KEEP_DECISIONS_SECONDS = 30 * 86400.0
+KEEP_TURNS = 100_000  # a tenant whose last turn is further back counts as new
+
+NAMES = "SELECT name FROM pool ORDER BY name"
+STATE = "SELECT settings, version, paused_until FROM pool WHERE name = ?"
+CONFIGURE = """
+INSERT INTO pool (name, settings, version) VALUES (?1, ?2, 1)
+ON CONFLICT DO UPDATE SET settings = ?2, version = version + 1
+"""
+PAUSE = """
+INSERT INTO pool (name, paused_until) VALUES (?1, ?2)
+ON CONFLICT DO UPDATE SET paused_until = ?2
+"""
+FORGET_WORKERS = """
+DELETE FROM worker_registry WHERE ended_at < ?2 AND (pool_id = ?1 OR pool_id IS NULL)
+"""
+FORGET_DECISIONS = "DELETE FROM decision WHERE pool_name = ? AND at < ?"
+FORGET_TURNS = """
+DELETE FROM tenant_turn
+WHERE pool_name = ?1 AND turn < (SELECT turn FROM pool WHERE name = ?1) - ?2
+"""
+
+
+def names(tx: Transaction) -> list[str]:
+    return [name for (name,) in tx.run(NAMES)]
+
+
+def state(tx: Transaction, pool: str) -> model.PoolState:
+    row = tx.run(STATE, (pool,)).fetchone()
+    if row is None:
+        return model.PoolState(name=pool, settings=model.PoolSettings())
+    settings, version, paused_until = row
+    paused = paused_until is not None and paused_until > tx.now
+    return model.PoolState(
+        name=pool,
+        settings=settings_of(settings),
+        version=version,
+        paused=paused,
+        paused_seconds=paused_until - tx.now if paused and paused_until < FOREVER else None,
+    )
+
+
+def configure(tx: WriteTransaction, pool: str, settings: str, version: int | None) -> bool:
+    row = tx.run(STATE, (pool,)).fetchone()
+    stored, current = (row[0], row[1]) if row else ("{}", 0)
+    if version not in (None, current):
+        return False
+    merged = {**json.loads(stored), **json.loads(settings)}
+    tx.run(CONFIGURE, (pool, json.dumps(merged)))
+    return True
+
+
+def pause(tx: WriteTransaction, pool: str, seconds: float | None) -> None:
+    until = FOREVER if seconds is None else tx.now + seconds if seconds else None
+    tx.run(PAUSE, (pool, until))
+    tx.rings = True
+
+
+def purge(tx: WriteTransaction, pool: str, limit: int) -> int:
+    from sprat.stores.sqlite import statistics
+
+    settings = state(tx, pool).settings
+    keep = {
+        model.DONE: settings.keep_done_seconds,
+        model.POISONED: settings.keep_poisoned_seconds,
+        model.CANCELLED: settings.keep_cancelled_seconds,
+    }
+    deleted = 0
+    for status, seconds in keep.items():
+        if seconds is not None:
+            deleted += items.forget(tx, pool, status, tx.now - seconds, limit - deleted)
+    tx.run(FORGET_WORKERS, (pool, tx.now - KEEP_WORKERS_SECONDS))
+    tx.run(FORGET_DECISIONS, (pool, tx.now - KEEP_DECISIONS_SECONDS))
+    tx.run(FORGET_TURNS, (pool, KEEP_TURNS))
+    statistics.roll_up(tx, pool)
+    return deleted

@@ -1,0 +1,60 @@
+"""Rows of the tables as records."""
+
+from __future__ import annotations
+
+import json
+
+from sprat import model
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# In the order of the fields of WorkItem. A finished item keeps its last token, unseen.
+ITEM_COLUMNS = """id, pool_name, data, status, attempts, max_retries, priority, tenant, grp, key,
+claimed_by, epoch, iif(status = 'claimed', token, NULL), checkpoint, progress, progress_note,
+result, error, created_at, run_at, claimed_at, finished_at"""
+
+# claims: the running item first, then those claimed ahead
+WORKER_COLUMNS = """worker_id, status, pool_id, host, pid, capabilities, started_at,
+last_heartbeat, lease_seconds, lease_until, incarnation, metadata, reason,
+(SELECT count(*) FROM work_pool WHERE claimed_by = worker_id AND status = 'claimed'),
+(SELECT id FROM work_pool WHERE claimed_by = worker_id AND status = 'claimed'
+ ORDER BY ahead, claimed_at, seq LIMIT 1)"""
+WORKER_FIELDS = (
+    *("worker_id", "status", "pool_id", "host", "pid", "capabilities", "started_at"),
+    *("last_heartbeat", "lease_seconds", "lease_until", "incarnation", "metadata", "reason"),
+    *("claims", "current_task_id"),
+)
+
+
+def item_of(row: tuple[Any, ...]) -> model.WorkItem:
+    values = list(row)
+    values[2] = decode(values[2])
+    values[7] = values[7] or None  # tenant and group are '' in the table
+    values[8] = values[8] or None
+    for place in (13, 16):  # checkpoint and result
+        if values[place] is not None:
+            values[place] = decode(values[place])
+    return model.WorkItem.of(values)
+
+
+def decode(text: str) -> Any:
+    """JSON text that payload.encode made: no white space around it, so nothing to skip."""
+    return _decode(text)[0]
+
+
+_decode = json.JSONDecoder().raw_decode
+
+
+def worker_of(row: tuple[Any, ...]) -> model.WorkerRecord:
+    values = dict(zip(WORKER_FIELDS, row, strict=True))
+    values["capabilities"] = tuple(json.loads(values["capabilities"]))
+    values["metadata"] = json.loads(values["metadata"])
+    return model.WorkerRecord(**values)
+
+
+def settings_of(text: str) -> model.PoolSettings:
+    """Stored settings; names that only a newer sprat knows are left alone."""
+    known = model.PoolSettings().as_dict()
+    return model.PoolSettings(**{k: v for k, v in json.loads(text).items() if k in known})

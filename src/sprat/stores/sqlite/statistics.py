@@ -1,0 +1,67 @@
+"""Running statistics: small buckets that push, claim and settle add to (see tally.py)."""
+
+from __future__ import annotations
+
+from sprat import model
+from sprat.histogram import summarise
+from sprat.stores.sqlite.tally import FINE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.stores.sqlite.connection import Transaction, WriteTransaction
+
+COARSE = 900  # seconds a bucket, after a while
+KEEP_FINE_SECONDS = 2 * 3600
+KEEP_COARSE_SECONDS = 35 * 86400
+
+STATS = """
+SELECT kind, bin, sum(n), sum(total), sum(squares) FROM pool_stats
+WHERE pool_name = ?1 AND width IN (10, 900) AND at >= ?2 GROUP BY kind, bin
+"""
+HISTORY = """
+SELECT at, width, kind, sum(n), sum(total) FROM pool_stats
+WHERE pool_name = ?1 AND width IN (10, 900) AND at + width > ?2
+GROUP BY at, width, kind ORDER BY at, width
+"""
+ROLL_UP = f"""
+INSERT INTO pool_stats
+SELECT pool_name, {COARSE}, at / {COARSE} * {COARSE}, kind, bin, sum(n), sum(total), sum(squares)
+FROM pool_stats WHERE pool_name = ?1 AND width = {FINE} AND at < ?2 GROUP BY 3, kind, bin
+ON CONFLICT DO UPDATE SET
+    n = n + excluded.n, total = total + excluded.total, squares = squares + excluded.squares
+"""
+FORGET = "DELETE FROM pool_stats WHERE pool_name = ?1 AND width = ?2 AND at < ?3"
+
+
+def stats(tx: Transaction, pool: str, seconds: float) -> model.Stats:
+    rows = tx.run(STATS, (pool, tx.now - seconds - FINE)).fetchall()
+    return summarise(seconds, rows)
+
+
+def history(tx: Transaction, pool: str, seconds: float) -> list[model.StatsBucket]:
+    buckets: dict[tuple[float, float], dict[str, float]] = {}
+    for at, width, kind, n, total in tx.run(HISTORY, (pool, tx.now - seconds)):
+        bucket = buckets.setdefault((at, width), {})
+        bucket[kind] = n
+        bucket[kind + "_seconds"] = total
+    return [
+        model.StatsBucket(
+            at=at,
+            seconds=width,
+            arrivals=int(bucket.get("arrive", 0)),
+            starts=int(bucket.get("wait", 0)),
+            finished=int(bucket.get("done", 0)),
+            failed=int(bucket.get("fail", 0)),
+            wait_seconds=bucket.get("wait_seconds", 0.0),
+            run_seconds=bucket.get("run_seconds", 0.0),
+        )
+        for (at, width), bucket in buckets.items()
+    ]
+
+
+def roll_up(tx: WriteTransaction, pool: str) -> None:
+    """Fold old fine buckets into coarse ones and drop the oldest of those."""
+    before = int(tx.now - KEEP_FINE_SECONDS) // COARSE * COARSE
+    tx.run(ROLL_UP, (pool, before))
+    tx.run(FORGET, (pool, FINE, before))
+    tx.run(FORGET, (pool, COARSE, int(tx.now - KEEP_COARSE_SECONDS)))
