@@ -1,0 +1,104 @@
+"""Which item is next: ready items in lanes by priority, tenant and group; delayed ones by time.
+
+Both are heaps with lazy deletion: an entry that is no longer true (its item was cancelled, say) is
+thrown away when it comes to the front. `Item.queued` keeps it to one entry an item.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from sprat.stores.memory.item import Item
+
+    Lane = list[tuple[int, Item]]  # a heap by order of arrival
+
+
+class ReadyQueue:
+    """The items that could be claimed now."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[int, dict[str | None, dict[str | None, Lane]]] = {}
+
+    def __iter__(self) -> Iterator[Item]:
+        for tenants in self._lanes.values():
+            for groups in tenants.values():
+                for lane in groups.values():
+                    yield from (item for _, item in lane if item.ready)
+
+    def add(self, item: Item) -> None:
+        if item.queued:
+            return
+        item.queued = True
+        tenants = self._lanes.setdefault(item.priority, {})
+        lane = tenants.setdefault(item.tenant, {}).setdefault(item.group, [])
+        heapq.heappush(lane, (item.number, item))
+
+    def best(
+        self,
+        capabilities: Sequence[str],
+        has_room: Callable[[str | None], bool],
+        turns: Mapping[str | None, int],
+    ) -> Item | None:
+        """The eligible item that is next. It stays here until it is seen to be no longer ready."""
+        for priority in sorted(self._lanes, reverse=True):
+            heads = [
+                (turns.get(tenant, 0), item.number, item)
+                for tenant, groups in list(self._lanes[priority].items())
+                if has_room(tenant) and (item := _oldest(groups, capabilities))
+            ]
+            if heads:
+                return min(heads)[2]
+            self._drop_empty(priority)
+        return None
+
+    def _drop_empty(self, priority: int) -> None:
+        tenants = self._lanes[priority]
+        for tenant in [tenant for tenant, groups in tenants.items() if not groups]:
+            del tenants[tenant]
+        if not tenants:
+            del self._lanes[priority]
+
+
+def _oldest(groups: dict[str | None, Lane], capabilities: Sequence[str]) -> Item | None:
+    """The item that arrived first among those that a worker with these capabilities may run."""
+    heads = [head for group in {None, *capabilities} if (head := _head(groups, group))]
+    return min(heads)[1] if heads else None
+
+
+def _head(groups: dict[str | None, Lane], group: str | None) -> tuple[int, Item] | None:
+    lane = groups.get(group)
+    while lane and not lane[0][1].ready:
+        heapq.heappop(lane)[1].queued = False
+    if lane:
+        return lane[0]
+    groups.pop(group, None)
+    return None
+
+
+class DelayedQueue:
+    """Pending items whose time is still to come."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Item]] = []
+
+    def __iter__(self) -> Iterator[Item]:
+        return (item for ready_at, _, item in self._heap if _is_delayed(item, ready_at))
+
+    def add(self, item: Item) -> None:
+        heapq.heappush(self._heap, (item.ready_at, item.number, item))
+
+    def due(self, now: float) -> Iterator[Item]:
+        """Take out the items whose time has come."""
+        while self._heap and self._heap[0][0] <= now:
+            ready_at, _, item = heapq.heappop(self._heap)
+            if _is_delayed(item, ready_at):
+                yield item
+
+
+def _is_delayed(item: Item, ready_at: float) -> bool:
+    """Whether the entry is true: the item may have been cancelled, or delayed anew."""
+    return item.delayed and item.ready_at == ready_at

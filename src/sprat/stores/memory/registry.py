@@ -1,0 +1,179 @@
+"""The verbs about workers, as functions of the state and the time."""
+
+from __future__ import annotations
+
+import json
+
+from sprat import model
+from sprat.backend import too_late
+from sprat.errors import UnknownWorker
+from sprat.stores.memory import claims
+from sprat.stores.memory.state import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sprat.backend import ClaimRef, WorkerRef
+    from sprat.stores.memory.state import State
+
+RANK = {
+    model.STARTING: 0,
+    model.ACTIVE: 1,
+    model.TERMINATING: 2,
+    model.TERMINATED: 3,
+    model.LOST: 3,  # both are ends: from neither leads a way to the other
+}
+
+NEVER_REGISTERED = "launched, but did not register in time"
+LEASE_ENDED = "its lease ended without a heartbeat"
+
+
+def register(state: State, wanted: model.WorkerRegistration, now: float) -> model.WorkerRecord:
+    worker = state.workers.get(wanted.worker_id)
+    if wanted.reserved:
+        if worker is None:
+            raise UnknownWorker(f"no launch was reserved for worker {wanted.worker_id!r}")
+        if worker.status != model.STARTING:  # registered before, or given up
+            return too_late(worker.as_record(), wanted)
+    elif worker is None:
+        worker = state.workers[wanted.worker_id] = Worker(wanted.worker_id, model.ACTIVE, now)
+    claims.release_all(state, worker, now, reason="it registered again")
+    _enrol(worker, wanted, now)
+    _move(state, worker, model.ACTIVE, now)
+    worker.reason = None
+    return worker.as_record()
+
+
+def _enrol(worker: Worker, wanted: model.WorkerRegistration, now: float) -> None:
+    worker.incarnation += 1
+    worker.pool_id = wanted.pool_id or worker.pool_id
+    worker.host = wanted.host
+    worker.pid = wanted.pid
+    launched_with = worker.capabilities if wanted.reserved else ()
+    worker.capabilities = tuple(dict.fromkeys((*launched_with, *wanted.capabilities)))
+    worker.lease_seconds = wanted.lease_seconds
+    worker.metadata = dict(wanted.metadata)
+    worker.started_at = now
+    worker.renew_lease(now)
+
+
+def _move(state: State, worker: Worker, status: str, now: float, reason: str | None = None) -> None:
+    if worker.status == model.STARTING and status == model.ACTIVE:
+        state.scale_set(worker.pool_id or "", worker.launched_for).launch_failures = 0
+    worker.status = status
+    worker.reason = worker.reason if reason is None else reason
+    worker.ended_at = now if status in model.ENDED else None
+
+
+def heartbeat(
+    state: State, ref: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef], now: float
+) -> model.Heartbeat:
+    worker = state.worker(ref.worker_id)
+    current = worker.is_current(ref.incarnation)
+    if current and worker.status in (model.ACTIVE, model.TERMINATING):
+        worker.renew_lease(now)
+        worker.metadata.update(json.loads(metadata) if metadata else {})
+    lost = tuple(claim.item_id for claim in holding if not _is_held(state, claim))
+    return model.Heartbeat(status=worker.status if current else model.LOST, lost=lost)
+
+
+def _is_held(state: State, claim: ClaimRef) -> bool:
+    item = state.items.get(claim.item_id)
+    return item is not None and item.is_held_with(claim.token)
+
+
+def update_status(
+    state: State,
+    ref: WorkerRef,
+    status: str,
+    now: float,
+    *,
+    reason: str | None,
+    started: Sequence[str] | None,
+) -> bool:
+    worker = state.worker(ref.worker_id)
+    if not worker.is_current(ref.incarnation):
+        return False
+    if worker.status == status:
+        return True
+    if RANK[status] <= RANK[worker.status]:
+        return False
+    if status == model.TERMINATING:
+        drain(state, worker, now, reason)
+    elif status == model.LOST:
+        lose(state, worker, now, reason=reason, started=started)
+    else:
+        _move(state, worker, status, now, reason)
+        if status == model.TERMINATED:
+            claims.hand_back_all(state, worker, now)
+    return True
+
+
+def drain(state: State, worker: Worker, now: float, reason: str | None) -> None:
+    """Tell a worker to leave; one that is still being launched is given up."""
+    given_up = worker.status == model.STARTING
+    _move(state, worker, model.TERMINATED if given_up else model.TERMINATING, now, reason)
+
+
+def lose(
+    state: State,
+    worker: Worker,
+    now: float,
+    *,
+    reason: str | None,
+    started: Sequence[str] | None = None,
+) -> tuple[int, int]:
+    """Mark a worker lost and release its items; how many, and how many were poisoned."""
+    if worker.status == model.STARTING and worker.pool_id is not None:
+        scale_set = state.scale_set(worker.pool_id, worker.launched_for)
+        scale_set.launch_failures += 1
+        scale_set.last_launch_failure_at = now
+    _move(state, worker, model.LOST, now, reason)
+    return claims.release_all(state, worker, now, reason=reason, started=started)
+
+
+def reap(state: State, pool: str | None, threshold: float | None, now: float) -> model.Reaped:
+    workers: list[str] = []
+    expired: list[str] = []
+    released = poisoned = 0
+    for worker in state.by_age():
+        if pool is not None and worker.pool_id != pool:
+            continue
+        reason = _stale(worker, threshold, now)
+        if reason is None:
+            continue
+        (expired if worker.status == model.STARTING else workers).append(worker.worker_id)
+        freed, spent = lose(state, worker, now, reason=reason)
+        released += freed
+        poisoned += spent
+    return model.Reaped(
+        workers=tuple(workers), released=released, poisoned=poisoned, expired=tuple(expired)
+    )
+
+
+def _stale(worker: Worker, threshold: float | None, now: float) -> str | None:
+    """Why this worker has to be taken for dead, or None."""
+    if worker.status not in model.LIVE:
+        return None
+    if worker.status == model.STARTING:
+        return NEVER_REGISTERED if worker.lease_until <= now else None
+    if threshold is None:
+        return LEASE_ENDED if worker.lease_until <= now else None
+    return LEASE_ENDED if now - worker.last_heartbeat > threshold else None
+
+
+def listed(state: State, which: model.WorkerFilter, now: float) -> list[model.WorkerRecord]:
+    return [worker.as_record() for worker in state.by_age() if _fits(worker, which, now)]
+
+
+def _fits(worker: Worker, which: model.WorkerFilter, now: float) -> bool:
+    statuses = (which.status,) if isinstance(which.status, str) else which.status
+    if statuses is not None and worker.status not in statuses:
+        return False
+    if which.capability is not None and which.capability not in worker.capabilities:
+        return False
+    if which.pool_id is not None and worker.pool_id != which.pool_id:
+        return False
+    threshold = which.stale_threshold_seconds
+    return threshold is None or now - worker.last_heartbeat > threshold

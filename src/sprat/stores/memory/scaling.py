@@ -1,0 +1,143 @@
+"""The verbs of a scaling pass, as functions of the state and the time."""
+
+from __future__ import annotations
+
+from sprat import model, payload
+from sprat.stores.memory import registry
+from sprat.stores.memory.state import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.stores.memory.state import Pool, State
+
+CHECK_SECONDS = 10.0  # a pass that was asked for has begun by then, or its starter died
+
+
+def request_check(state: State, name: str, max_workers: int, now: float) -> bool:
+    """True for the one who has to start a scaling pass."""
+    pool = state.look(name)
+    if pool.check_asked_at is not None and now - pool.check_asked_at < CHECK_SECONDS:
+        return False
+    fleet = state.workers_of(name, None, now)
+    starting = sum(worker.status == model.STARTING for worker in fleet)
+    active = [worker for worker in fleet if worker.status == model.ACTIVE]
+    idle = sum(not worker.claims for worker in active)
+    if starting + len(active) >= max_workers or pool.counts().ready <= starting + idle:
+        return False
+    pool.check_asked_at = now
+    return True
+
+
+def begin_check(state: State, name: str) -> None:
+    state.look(name).check_asked_at = None
+
+
+def observe(
+    state: State, name: str, group: str | None, window: float, now: float
+) -> model.Snapshot:
+    pool = state.look(name)
+    scale_set = state.scale_set(name, group)
+    return model.Snapshot(
+        pool=name,
+        group=group,
+        version=scale_set.version,
+        now=now,
+        counts=pool.counts(group),
+        workers=tuple(worker.as_record() for worker in state.workers_of(name, group, now)),
+        oldest_ready_seconds=_oldest_ready_seconds(pool, group, now),
+        next_due_seconds=_next_due_seconds(pool, group, now),
+        paused=pool.is_paused(now),
+        last_up_at=scale_set.last_up_at,
+        last_down_at=scale_set.last_down_at,
+        launch_failures=scale_set.launch_failures,
+        last_launch_failure_at=scale_set.last_launch_failure_at,
+        stats=pool.ledger.stats(now, window),
+    )
+
+
+def _oldest_ready_seconds(pool: Pool, group: str | None, now: float) -> float | None:
+    fits = (item for item in pool.ready if group is None or item.group == group)
+    oldest = min((item.ready_at for item in fits), default=None)
+    return None if oldest is None else now - oldest
+
+
+def _next_due_seconds(pool: Pool, group: str | None, now: float) -> float | None:
+    fits = (item for item in pool.delayed if group is None or item.group == group)
+    first = min((item.ready_at for item in fits), default=None)
+    return None if first is None else first - now
+
+
+def record(
+    state: State, version: int, decision: model.Decision, now: float
+) -> model.RecordedDecision | None:
+    scale_set = state.scale_set(decision.pool, decision.group)
+    if scale_set.version != version:
+        return None
+    if decision.launch:
+        registry.reap(state, decision.pool, None, now)
+    if not _fits(state, decision, now):
+        return None
+    state.scale_sets[decision.pool, decision.group] = scale_set
+    scale_set.version += 1
+    if decision.direction == "up":
+        scale_set.last_up_at = now
+    elif decision.direction == "down":
+        scale_set.last_down_at = now
+    kept = model.RecordedDecision(
+        version=scale_set.version,
+        at=now,
+        pool=decision.pool,
+        group=decision.group,
+        policy=decision.policy,
+        direction=decision.direction,
+        current=decision.current,
+        desired=decision.desired,
+        reason=decision.reason,
+        inputs=dict(decision.inputs),
+        launched=tuple(_reserve(state, decision, now) for _ in range(decision.launch)),
+        drained=tuple(w for w in decision.drain if _drain(state, w, now, decision.reason)),
+    )
+    scale_set.decisions.append(kept)
+    return kept
+
+
+def _fits(state: State, decision: model.Decision, now: float) -> bool:
+    """Whether the fleet stays within its maximum; asked while recording, for others launch too."""
+    if decision.launch <= 0:
+        return True
+    fleet = state.workers_of(decision.pool, decision.group, now)
+    counted = sum(worker.status in (model.STARTING, model.ACTIVE) for worker in fleet)
+    return counted + decision.launch <= decision.max_workers
+
+
+def _reserve(state: State, decision: model.Decision, now: float) -> str:
+    worker = Worker("w-" + payload.new_id(), model.STARTING, now)
+    worker.pool_id = decision.pool
+    worker.launched_for = decision.group
+    needed = () if decision.group is None else (decision.group,)
+    worker.capabilities = tuple(dict.fromkeys((*decision.capabilities, *needed)))
+    worker.lease_seconds = decision.start_deadline_seconds
+    worker.lease_until = now + decision.start_deadline_seconds
+    state.workers[worker.worker_id] = worker
+    return worker.worker_id
+
+
+def _drain(state: State, worker_id: str, now: float, reason: str) -> bool:
+    worker = state.workers.get(worker_id)
+    if worker is None or worker.status not in (model.STARTING, model.ACTIVE):
+        return False
+    registry.drain(state, worker, now, reason)
+    return True
+
+
+def decisions(
+    state: State, name: str, group: str | None, limit: int
+) -> list[model.RecordedDecision]:
+    """Those of one group, or without a group those of the whole pool."""
+    kept = [
+        decision
+        for (pool, of_group), scale_set in state.scale_sets.items()
+        if pool == name and group in (None, of_group)
+        for decision in scale_set.decisions
+    ]
+    return sorted(kept, key=lambda one: (one.at, one.version), reverse=True)[:limit]
