@@ -8,13 +8,12 @@ and `registry.py` have checked, with payloads, results and checkpoints as JSON t
 
 from __future__ import annotations
 
+from sprat import model
 from sprat.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from sprat import model
 
 
 class WorkerRef(Record):
@@ -29,6 +28,14 @@ class ClaimRef(Record):
 
     item_id: str
     token: str | None
+
+
+def too_late(found: model.WorkerRecord, wanted: model.WorkerRegistration) -> model.WorkerRecord:
+    """What a launched worker is told whose row is no longer `starting`: whoever took the
+    reservation may ask again, anybody else has to leave."""
+    if found.status in model.ENDED or (found.host, found.pid) == (wanted.host, wanted.pid):
+        return found
+    return found.replace(status=model.TERMINATED, reason="another process took this launch")
 
 
 class Backend:
@@ -115,6 +122,15 @@ class Backend:
 
     def pause(self, pool: str, seconds: float | None) -> None:
         """Hand out no items for this long (None: until resumed; 0: resume now)."""
+        raise NotImplementedError
+
+    def request_check(self, pool: str, max_workers: int) -> bool:
+        """Ask for a scaling pass. True for the one who has to start it: work waits that nobody
+        idle will take, the fleet may grow, and nobody else asked in the last few seconds."""
+        raise NotImplementedError
+
+    def begin_check(self, pool: str) -> None:
+        """A pass begins: who asks from now on needs another one."""
         raise NotImplementedError
 
     def purge(self, pool: str, limit: int) -> int:

@@ -42,3 +42,19 @@ class StoreMismatch(StoreError):
 
 class MissingExtra(SpratError, ImportError):
     """The feature needs a package that is not installed."""
+
+
+class JobError(SpratError):
+    """What a job raises to say how it failed; any other exception costs an attempt."""
+
+
+class Transient(JobError):
+    """Not the job's fault (throttled, timed out): try again later, the attempt is not charged."""
+
+    def __init__(self, message: str = "", *, delay_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.delay_seconds = delay_seconds
+
+
+class Poison(JobError):
+    """Failed for good: do not try again."""

@@ -70,6 +70,7 @@ class WorkItem(Record):
     run_at: float | None = None
     claimed_at: float | None = None
     finished_at: float | None = None
+    given_back: int = 0  # attempts that were not charged
 
 
 class NewItem(Record):
@@ -128,7 +129,27 @@ class Counts(Record):
 
 
 class PoolSettings(Record):
-    """What the store itself honours of a pool's settings."""
+    """How a pool is worked on. Kept in the store, so that anybody who knows its URL can run a
+    correct pass. The names and defaults are those of sprat.yml; settings.py checks them."""
+
+    handler: str | None = None  # "module:function", called with the payload
+    command: Sequence[str] | None = None  # a program: JSON on stdin, JSON on stdout
+    directory: str | None = None  # where the handler is imported and the command runs
+    environment: Sequence[str] = ()  # names of the variables that workers get besides the usual
+    isolation: str = "process"  # each job in a child of its own, or "none": in the worker
+    timeout_seconds: float | None = None  # of one job; it is stopped and has failed
+
+    retry_base_seconds: float = 0.4  # before the second attempt, doubled for each one after it
+    retry_cap_seconds: float = 300.0
+
+    launcher: str = "process"
+    min_workers: int = 0
+    max_workers: int = 10
+    max_jobs: int = 0  # a worker leaves after so many; 0: when there is no work left
+    idle_seconds: float = 1.0  # without work for so long, a worker leaves
+    heartbeat_seconds: float = HEARTBEAT_SECONDS  # two missed ones, and it is taken for dead
+    start_deadline_seconds: float = 60.0  # a launch that has not registered by then is lost
+    start_on_push: bool = False  # a push starts a scaling pass
 
     tenant_limit: int | None = None  # running items per tenant
     tenant_limits: Mapping[str, int] = {}  # exceptions to it, by tenant
@@ -250,6 +271,7 @@ class Snapshot(Record):
     counts: Counts
     workers: tuple[WorkerRecord, ...] = ()  # starting, active and terminating, lease not expired
     oldest_ready_seconds: float | None = None
+    next_due_seconds: float | None = None  # until the next delayed item is ready
     paused: bool = False
     last_up_at: float | None = None
     last_down_at: float | None = None

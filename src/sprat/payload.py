@@ -11,7 +11,7 @@ from sprat.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from typing import Any
 
 MAX_BYTES = 1 << 20  # of one payload, result or checkpoint as JSON text
@@ -153,27 +153,15 @@ def many_like(item: model.NewItem, data: Iterable[object]) -> list[model.NewItem
     ]
 
 
-def pool_settings(now: model.PoolSettings, changes: Mapping[str, object]) -> model.PoolSettings:
-    """The settings after these changes, each checked."""
-    for name, value in changes.items():
-        if name == "tenant_limit":
-            _ = value is None or whole(value, name, 0, 1_000_000)
-        elif name == "tenant_limits":
-            _check_tenant_limits(value)
-        elif name.startswith("keep_") and name in now.as_dict():
-            _ = value is None or seconds(value, name)
-        else:
-            known = ", ".join(now.as_dict())
-            raise InvalidInput(f"a pool has no setting {name!r}: one of {known}")
-    return now.replace(**changes)
-
-
-def _check_tenant_limits(value: object) -> None:
-    if not isinstance(value, dict):
-        raise InvalidInput("tenant_limits must be a mapping from tenant to number")
-    for tenant, limit in value.items():
-        label(tenant, "tenant")
-        whole(limit, f"the limit of tenant {tenant!r}", 0, 1_000_000)
+def settings_from(stored: str) -> model.PoolSettings:
+    """Settings as stored; names that only a newer sprat knows are left alone."""
+    known = model.PoolSettings().as_dict()
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in json.loads(stored).items()
+        if name in known
+    }
+    return model.PoolSettings(**values)
 
 
 def error_text(error: object) -> str | None:

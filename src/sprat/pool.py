@@ -10,7 +10,7 @@ from sprat.errors import InvalidInput, UnknownItem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     Item = model.WorkItem | str
@@ -25,9 +25,12 @@ class WorkPool:
     object made the claim; passing a WorkerRecord instead of a worker's id also fences the
     worker's incarnation."""
 
-    def __init__(self, backend: Backend, name: str) -> None:
+    def __init__(
+        self, backend: Backend, name: str, after_push: Callable[[str], None] = lambda pool: None
+    ) -> None:
         self.name = payload.pool_name(name)
         self._backend = backend
+        self._after_push = after_push
         self._tokens: dict[str, str | None] = {}
         self._older_tokens: dict[str, str | None] = {}
 
@@ -91,7 +94,11 @@ class WorkPool:
 
     def push_items(self, items: Sequence[model.NewItem]) -> list[str]:
         """Store items made with `payload.new_item`, each with options of its own."""
-        return self._backend.push(self.name, items) if items else []
+        if not items:
+            return []
+        ids = self._backend.push(self.name, items)
+        self._after_push(self.name)
+        return ids
 
     # -- claiming and settling --------------------------------------------------------------
 
@@ -303,10 +310,12 @@ class WorkPool:
 
     def configure(self, *, if_version: int | None = None, **changes: Any) -> bool:
         """Change settings; False when they no longer have the version that was asked for."""
+        from sprat import settings
+
         state = self.state()
-        settings = payload.pool_settings(state.settings, changes)
+        after = settings.changed(state.settings, changes)
         expected = state.version if if_version is None else if_version
-        changed = self._backend.configure(self.name, json.dumps(settings.as_dict()), expected)
+        changed = self._backend.configure(self.name, json.dumps(after.as_dict()), expected)
         if changed or if_version is not None:
             return changed
         return self.configure(**changes)  # somebody else changed them in between: merge again

@@ -48,14 +48,15 @@ class Record(tuple, metaclass=RecordType):  # type: ignore[type-arg]  # tuple[An
         names = cls._names
         if len(values) != len(names):
             values = {**cls._defaults, **values}
-        try:
-            made = _make(cls, [values[name] for name in names])
-        except KeyError as missing:
-            raise TypeError(f"{cls.__name__} needs {missing.args[0]}") from None
-        if len(values) != len(names):
-            unknown = ", ".join(sorted(set(values) - set(names)))
-            raise TypeError(f"{cls.__name__} has no {unknown}")
-        return made
+        if len(values) == len(names):
+            try:
+                return _make(cls, [values[name] for name in names])
+            except KeyError:
+                pass
+        unknown = sorted(values.keys() - set(names))
+        missing = sorted(set(names) - values.keys() - cls._defaults.keys())
+        wrong = f"has no {', '.join(unknown)}" if unknown else f"needs {', '.join(missing)}"
+        raise TypeError(f"{cls.__name__} {wrong}")
 
     @classmethod
     def of(cls, values: Iterable[Any]) -> Self:

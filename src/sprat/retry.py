@@ -76,3 +76,10 @@ def after_crash(tally: Tally, *, never_started: bool = False) -> Verdict:
         suspect=False,
         given_back=tally.given_back,
     )
+
+
+def backoff(tries: int, *, base: float, cap: float, jitter: float) -> float:
+    """Seconds to wait after so many tries: doubling from `base` up to `cap`. `jitter`, a random
+    number from 0 to 1, takes up to half of it away, so that many failures do not return as one."""
+    full = min(cap, base * 2.0 ** min(max(tries, 1) - 1, 60))
+    return full * (1.0 - 0.5 * jitter)

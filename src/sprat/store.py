@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from sprat.errors import InvalidInput
 from sprat.pool import WorkPool
 from sprat.registry import Workers
@@ -20,13 +22,22 @@ SCHEMES = ("sqlite", "memory")
 class Store:
     """A store behind a URL. Safe to share between threads, and after a fork."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, url: str = "") -> None:
         self.backend = backend
+        self.url = url  # as another process on this machine can open it
         self.workers = Workers(backend)
 
     def pool(self, name: str) -> WorkPool:
         """The pool of this name; it comes into being with its first item or setting."""
-        return WorkPool(self.backend, name)
+        return WorkPool(self.backend, name, after_push=self._after_push)
+
+    def _after_push(self, pool: str) -> None:
+        """Start a scaling pass if the pool wants one: workers appear where work does."""
+        if self.url.startswith("memory:") or not self.pool(pool).state().settings.start_on_push:
+            return
+        from sprat.triggers import work_added
+
+        work_added(self, pool)
 
     def pools(self) -> list[str]:
         return self.backend.pools()
@@ -67,17 +78,17 @@ def open_store(url: str = "sqlite:///sprat.db") -> Store:
     if not colon:
         raise InvalidInput(f"{url!r} is not a store URL: for a file write sqlite:///{url}")
     if scheme == "sqlite":
-        return Store(_open_sqlite(url, rest))
+        return _open_sqlite(url, rest)
     if scheme == "memory":
         from sprat.stores.memory import MemoryBackend
 
         if rest.strip("/"):
             raise InvalidInput(f"{url!r}: a memory store has no name, write memory://")
-        return Store(MemoryBackend())
+        return Store(MemoryBackend(), url)
     raise InvalidInput(f"unknown kind of store {scheme!r} in the URL: use {' or '.join(SCHEMES)}")
 
 
-def _open_sqlite(url: str, rest: str) -> Backend:
+def _open_sqlite(url: str, rest: str) -> Store:
     from sprat.stores.sqlite import SqliteBackend
 
     place, _, query = rest.partition("?")
@@ -92,4 +103,5 @@ def _open_sqlite(url: str, rest: str) -> Backend:
         if name != "sync" or value not in ("push", "all"):
             raise InvalidInput(f"unknown option {option!r} in {url!r}: sync=push or sync=all")
         sync = value
-    return SqliteBackend(path, sync_all=sync == "all")
+    path = os.path.abspath(path)
+    return Store(SqliteBackend(path, sync_all=sync == "all"), f"sqlite:///{path}?sync={sync}")

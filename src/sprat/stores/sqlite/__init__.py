@@ -100,6 +100,12 @@ class SqliteBackend(Backend):
     def pause(self, pool: str, seconds: float | None) -> None:
         self._write_synced(pools.pause, pool, seconds)
 
+    def request_check(self, pool: str, max_workers: int) -> bool:
+        return self._write(pools.request_check, pool, max_workers)
+
+    def begin_check(self, pool: str) -> None:
+        self._write(pools.begin_check, pool)
+
     def purge(self, pool: str, limit: int) -> int:
         return self._write(pools.purge, pool, limit)
 

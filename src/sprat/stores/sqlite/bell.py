@@ -22,6 +22,7 @@ class Bell:
     def __init__(self, path: str) -> None:
         self.path = path
         self._watch = -1
+        self._inode: int | None = None
         self._seen = 0
 
     def ring(self) -> None:
@@ -33,15 +34,18 @@ class Bell:
 
     def listen(self) -> None:
         """From here on no ring is missed. Look for work after this, then `wait`."""
-        if self._watch == -1:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            self._watch = _watch(self.path)
+        if self._watch == -1 or self._inode != _inode(self.path):  # or somebody deleted the file
+            self.close()
+            self._watch = _hang_up(self.path)
+            self._inode = _inode(self.path)
         self._drain()
 
     def wait(self, seconds: float) -> None:
         """Sleep until the bell rings or the time is up."""
         if self._watch >= 0:
-            select.select([self._watch], [], [], seconds)
+            poll = select.poll()  # unlike select, it takes descriptors of any number
+            poll.register(self._watch, select.POLLIN)
+            poll.poll(seconds * 1000)
             return
         end = time.monotonic() + seconds
         while self._changed_at() == self._seen and time.monotonic() < end:
@@ -66,6 +70,21 @@ class Bell:
             return os.stat(self.path).st_mtime_ns
         except OSError:
             return 0
+
+
+def _inode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None
+
+
+def _hang_up(path: str) -> int:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError:
+        return -2  # a full disk: without a bell, the waiter looks once a second
+    return _watch(path)
 
 
 def _watch(path: str) -> int:

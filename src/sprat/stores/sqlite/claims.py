@@ -7,8 +7,9 @@ import os
 
 from sprat import model, retry
 from sprat.errors import UnknownItem, UnknownWorker
+from sprat.payload import settings_from
 from sprat.stores.sqlite import lanes, tally
-from sprat.stores.sqlite.rows import decode, settings_of
+from sprat.stores.sqlite.rows import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ UPDATE work_pool SET status = 'done', result = ?2, error = NULL, finished_at = ?
 WHERE seq = ?1
 """
 HELD = """
-SELECT seq, pool_name, grp, claimed_at, attempts, max_retries, ahead, suspect, given_back
+SELECT seq, pool_name, grp, claimed_at, tenant, attempts, max_retries, ahead, suspect, given_back
 FROM work_pool WHERE id = ? AND token = ? AND status = 'claimed'
 """
 PUT_BACK = """
@@ -128,7 +129,7 @@ def _choose(tx: WriteTransaction, pool: str, worker: WorkerRef, n: int) -> list[
         lanes.promote(tx, pool)
     if not has_lanes:
         return lanes.in_order(tx, pool, n)
-    turns = lanes.Turns(tx, pool, turn, settings_of(settings))
+    turns = lanes.Turns(tx, pool, turn, settings_from(settings))
     rows = lanes.in_turn(tx, pool, n, {"", *json.loads(capabilities)}, turns)
     if has_tenants:
         turns.keep([row[lanes.TENANT] for row in rows])
@@ -140,13 +141,13 @@ def _claimed(
 ) -> model.WorkItem:
     """The item as its worker sees it: attempts already counts the start that follows."""
     _, _, _, attempts, max_retries, tenant, group, item_id, data, priority, key, epoch = row[:12]
-    checkpoint, progress, note, error, created_at = row[12:]
+    checkpoint, progress, note, error, created_at, given_back = row[12:]
     return model.WorkItem.of(
         (
             *(item_id, pool, decode(data), model.CLAIMED, attempts + 1, max_retries, priority),
             *(tenant or None, group or None, key, worker_id, epoch + 1, token),
             None if checkpoint is None else decode(checkpoint),
-            *(progress, note, None, error, created_at, None, now, None),
+            *(progress, note, None, error, created_at, None, now, None, given_back),
         )
     )
 
@@ -184,7 +185,9 @@ def _settle(tx: WriteTransaction, one: model.Settlement) -> bool:
     held = tx.run(HELD, (one.item_id, one.token)).fetchone()
     if held is None:
         return _is_repetition(tx, one)
-    seq, pool, group, claimed_at, *numbers = held
+    seq, pool, group, claimed_at, tenant, *numbers = held
+    if tenant:
+        tx.rings = True  # another item of this tenant may run now
     if one.outcome != model.HAND_BACK:
         tx.tally.took(pool, "run", tx.now - claimed_at if one.seconds is None else one.seconds)
     if one.outcome == model.COMPLETE:

@@ -34,8 +34,8 @@ WHERE status IN ('starting', 'active', 'terminating')
 """
 
 
-def now(db: apsw.Connection) -> float:
-    base: float = db.execute(BASE).get
+def now(cursor: apsw.Cursor) -> float:
+    base: float = cursor.execute(BASE).get
     return base + time.monotonic()
 
 

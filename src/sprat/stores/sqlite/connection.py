@@ -15,7 +15,7 @@ from random import random
 import apsw
 
 from sprat.errors import InvalidInput, SpratError, StoreMismatch, StoreUnavailable
-from sprat.stores.sqlite import clock, schema
+from sprat.stores.sqlite import clock, forks, schema
 from sprat.stores.sqlite.bell import Bell
 from sprat.stores.sqlite.tally import Notes, Tally
 
@@ -32,30 +32,34 @@ CHECKPOINT_PAGES = 4000  # of WAL before it is folded into the file: 16 MB
 
 
 class Transaction:
-    """What a verb works with: `run` executes a statement, `now` is the store's time."""
+    """What a verb works with: `run` executes a statement, `now` is the store's time.
+
+    There is one cursor: running a statement ends the one before it, so its rows have to be
+    fetched by then."""
 
     __slots__ = ("db", "now", "run", "run_many")
 
-    def __init__(self, db: apsw.Connection) -> None:
+    def __init__(self, db: apsw.Connection, cursor: apsw.Cursor) -> None:
         self.db = db
-        self.run: Callable[..., Any] = db.execute
-        self.run_many: Callable[..., Any] = db.executemany
-        self.now = clock.now(db)
+        self.run: Callable[..., Any] = cursor.execute
+        self.run_many: Callable[..., Any] = cursor.executemany
+        self.now = clock.now(cursor)
 
 
 class WriteTransaction(Transaction):
     """Also sums up what happens to items, to be written once at the end."""
 
-    __slots__ = ("rings", "tally")
+    __slots__ = ("ends", "rings", "tally")
 
-    def __init__(self, db: apsw.Connection) -> None:
-        super().__init__(db)
+    def __init__(self, db: apsw.Connection, cursor: apsw.Cursor) -> None:
+        super().__init__(db, cursor)
         self.tally = Tally()
         self.rings = False  # whether somebody who waits should look again
+        self.ends = False  # whether this may be the last write here: hold nothing back
 
 
 class Connection:
-    """Opens the file, again after a fork; runs one transaction at a time."""
+    """Opens the file, again after a fork (see forks.py); runs one transaction at a time."""
 
     def __init__(self, path: str, *, sync_all: bool = False) -> None:
         self.path = os.path.abspath(path)
@@ -66,16 +70,19 @@ class Connection:
         self._synced = True
         self._inherited: list[apsw.Connection] = []
         self._db: apsw.Connection | None = None
+        self._closed = False
         self._open()
+        forks.watch(self)
+        self.follow_wall_clock()
 
     def read(
         self, verb: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a verb that only reads; it sees one moment."""
-        db = self._begin("BEGIN", None)
+        db, cursor = self._begin("BEGIN", None)
         try:
-            answer = verb(Transaction(db), *args, **kwargs)
-            db.execute("COMMIT")
+            answer = verb(Transaction(db, cursor), *args, **kwargs)
+            cursor.execute("COMMIT")
         except BaseException as error:
             self._undo(db, error)
             raise
@@ -98,15 +105,15 @@ class Connection:
     def _write(
         self, synced: bool, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> T:
-        db = self._begin("BEGIN IMMEDIATE", synced)
+        db, cursor = self._begin("BEGIN IMMEDIATE", synced)
         try:
-            tx = WriteTransaction(db)
+            tx = WriteTransaction(db, cursor)
             answer = verb(tx, *args, **kwargs)
-            tx.tally.write_counts(tx.run_many)
-            noted = synced or self._notes.is_due()
+            tx.tally.write_counts(tx)
+            noted = synced or tx.ends or self._notes.is_due()
             if noted:
                 self._notes.write(tx.tally.stats, tx.run_many, tx.now)
-            db.execute("COMMIT")
+            cursor.execute("COMMIT")
             if noted:
                 self._notes.written()
             else:
@@ -120,46 +127,63 @@ class Connection:
             self.bell.ring()
         return answer
 
-    def _begin(self, statement: str, synced: bool | None) -> apsw.Connection:
-        if self._pid != os.getpid():
-            self._open()
+    def _begin(self, statement: str, synced: bool | None) -> tuple[apsw.Connection, apsw.Cursor]:
         self._lock.acquire()
         try:
-            db = self._db
-            if db is None:
-                raise StoreUnavailable(f"the store {self.path} was closed: open it again")
+            db = self._db or self._open()
             if synced is not None and synced != self._synced:
                 db.execute("PRAGMA synchronous = " + ("FULL" if synced else "NORMAL"))
                 self._synced = synced
-            db.execute(statement)
+            self._cursor.execute(statement)
         except BaseException as error:
             self._lock.release()
             raise_translated(error, self.path)
             raise
-        return db
+        return db, self._cursor
 
     def _undo(self, db: apsw.Connection, error: BaseException) -> None:
         if not db.get_autocommit():
             db.execute("ROLLBACK")
         raise_translated(error, self.path)
 
-    def _open(self) -> None:
-        """A connection that came through a fork is neither used nor closed: both would break
-        the locks of the parent, who still holds it."""
+    def _open(self) -> apsw.Connection:
+        if self._closed:
+            raise StoreUnavailable(f"the store {self.path} was closed: open it again")
+        self._db = _open(self.path)
+        self._cursor = self._db.cursor()
+        self._synced = True
+        return self._db
+
+    def before_fork(self) -> bool:
+        """Close what must not cross the fork. False if a transaction does not end: it may be
+        one that the fork itself interrupted, in a signal handler."""
+        if not self._lock.acquire(timeout=BUSY_SECONDS):
+            return False
+        db, self._db = self._db, None
+        if db is not None:
+            db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # the next close will do it
+            db.close()
+        return True
+
+    def after_fork_in_parent(self) -> None:
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """A connection that came along after all is neither used nor closed."""
         if self._db is not None:
             self._inherited.append(self._db)
-            self._lock = _thread.allocate_lock()
-            self.bell = Bell(self.bell.path)
-            self._notes = Notes()  # those that came along are the parent's to write
-        self._db = _open(self.path)
-        self._pid = os.getpid()
-        self._synced = True
-        self.follow_wall_clock()
+            self._db = None
+        self._lock = _thread.allocate_lock()
+        self._notes = Notes()  # those that came along are the parent's to write
+        self.bell.close()
 
     def write_notes(self) -> None:
         """Write the statistics that are still held back, for somebody who reads them now."""
-        if self._notes and self._pid == os.getpid():
-            self._write(True, lambda tx: None, (), {})
+        if self._notes:
+            try:
+                self._write(True, lambda tx: None, (), {})
+            except StoreUnavailable:  # a full disk: they go on waiting, and reading goes on
+                pass
 
     def follow_wall_clock(self) -> None:
         """See clock.py."""
@@ -167,12 +191,13 @@ class Connection:
             self.write(clock.catch_up)
 
     def close(self) -> None:
-        if self._db is not None:
-            self.write_notes()
+        self.write_notes()
         with self._lock:
+            self._closed = True
             db, self._db = self._db, None
-            if db is not None and self._pid == os.getpid():
-                self.bell.close()
+            self.bell.close()
+            if db is not None:
+                self._cursor.close()
                 db.close()
 
     def describe(self) -> dict[str, object]:
@@ -219,15 +244,18 @@ def translated(error: BaseException, path: str) -> BaseException:
 
 def _open(path: str) -> apsw.Connection:
     _create_private(path)
+    db = None
     try:
         db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-        # Plans do not depend on bound values; without this SQLite prepares a statement that uses
-        # a partial index anew at every call, ten times the cost of running it.
+        # Plans do not depend on bound values; without this SQLite prepares a statement with a
+        # bound LIMIT or a partial index anew at every call, ten times the cost of running it.
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         db.set_busy_handler(_wait_for_lock)
         schema.prepare(db, path)
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}; PRAGMA synchronous = FULL")
     except BaseException as error:
+        if db is not None:
+            db.close()
         raise_translated(error, path)
         raise
     return db

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.model import PoolSettings
-    from sprat.stores.sqlite.connection import WriteTransaction
+    from sprat.stores.sqlite.connection import Transaction, WriteTransaction
 
     Row = tuple[Any, ...]
 
 _ROW = """seq, ready_at, suspect, attempts, max_retries, tenant, grp, id, data, priority, key,
-epoch, checkpoint, progress, progress_note, error, created_at"""
+epoch, checkpoint, progress, progress_note, error, created_at, given_back"""
 SEQ, READY_AT, SUSPECT, ATTEMPTS, MAX_RETRIES, TENANT, GROUP = range(7)
 _READY = "FROM work_pool WHERE pool_name = ?1 AND status = 'pending' AND run_at IS NULL"
 
@@ -58,7 +58,7 @@ def promote(tx: WriteTransaction, pool: str) -> None:
         tx.tally.count(pool, group, tally.DELAYED, -1)
 
 
-def in_order(tx: WriteTransaction, pool: str, n: int) -> list[Row]:
+def in_order(tx: Transaction, pool: str, n: int) -> list[Row]:
     """Up to n items of a pool without lanes; all but the first may run ahead."""
     return _up_to_alone(tx.run(IN_ORDER, (pool, n)).fetchall())
 
@@ -80,7 +80,7 @@ def _may_run_ahead(row: Row) -> bool:
 class Turns:
     """Whose turn it is, and who is at their limit."""
 
-    def __init__(self, tx: WriteTransaction, pool: str, last: int, settings: PoolSettings) -> None:
+    def __init__(self, tx: Transaction, pool: str, last: int, settings: PoolSettings) -> None:
         self._tx = tx
         self._pool = pool
         self._last = last
@@ -116,7 +116,7 @@ class Turns:
             self._tx.run(SET_LAST_TURN, (self._pool, self._last))
 
 
-def in_turn(tx: WriteTransaction, pool: str, n: int, groups: set[str], turns: Turns) -> list[Row]:
+def in_turn(tx: Transaction, pool: str, n: int, groups: set[str], turns: Turns) -> list[Row]:
     """Up to n items of these groups, tenants in turn; all but the first may run ahead."""
     chosen: list[Row] = []
     priority = tx.run(PRIORITY, (pool,)).get
@@ -148,7 +148,7 @@ def _best(heads: dict[tuple[str, str], Row], turns: Turns) -> tuple[str, str] | 
     return min(open_lanes, key=lambda lane: (turns.last(lane[0]), heads[lane][0]))
 
 
-def _lanes(tx: WriteTransaction, pool: str, priority: int) -> Iterator[tuple[str, str]]:
+def _lanes(tx: Transaction, pool: str, priority: int) -> Iterator[tuple[str, str]]:
     lane = tx.run(FIRST_LANE, (pool, priority)).fetchone()
     while lane is not None:
         yield lane
@@ -156,7 +156,7 @@ def _lanes(tx: WriteTransaction, pool: str, priority: int) -> Iterator[tuple[str
 
 
 def _head(
-    tx: WriteTransaction, pool: str, priority: int, lane: tuple[str, str], after: int
+    tx: Transaction, pool: str, priority: int, lane: tuple[str, str], after: int
 ) -> Row | None:
     head: Row | None = tx.run(HEAD, (pool, priority, *lane, after)).fetchone()
     return head

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from sprat import model
+from sprat.payload import settings_from
 from sprat.stores.sqlite import items
-from sprat.stores.sqlite.rows import settings_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 FOREVER = 9e99
 KEEP_WORKERS_SECONDS = 86400.0
 KEEP_DECISIONS_SECONDS = 30 * 86400.0
+CHECK_SECONDS = 10.0  # a pass that was asked for has begun by then, or its starter died
 KEEP_TURNS = 100_000  # a tenant whose last turn is further back counts as new
 
 NAMES = "SELECT name FROM pool ORDER BY name"
@@ -26,6 +27,15 @@ ON CONFLICT DO UPDATE SET settings = ?2, version = version + 1
 PAUSE = """
 INSERT INTO pool (name, paused_until) VALUES (?1, ?2)
 ON CONFLICT DO UPDATE SET paused_until = ?2
+"""
+ASKED_AT = "SELECT check_asked_at FROM pool WHERE name = ?"
+ASK = "UPDATE pool SET check_asked_at = ?2 WHERE name = ?1"
+FLEET = """
+SELECT coalesce(sum(status = 'starting'), 0), coalesce(sum(status = 'active'), 0),
+       coalesce(sum(status = 'active' AND NOT EXISTS (
+           SELECT 1 FROM work_pool WHERE claimed_by = worker_id AND status = 'claimed')), 0)
+FROM worker_registry
+WHERE pool_id = ?1 AND status IN ('starting', 'active', 'terminating') AND lease_until > ?2
 """
 FORGET_WORKERS = """
 DELETE FROM worker_registry WHERE ended_at < ?2 AND (pool_id = ?1 OR pool_id IS NULL)
@@ -49,7 +59,7 @@ def state(tx: Transaction, pool: str) -> model.PoolState:
     paused = paused_until is not None and paused_until > tx.now
     return model.PoolState(
         name=pool,
-        settings=settings_of(settings),
+        settings=settings_from(settings),
         version=version,
         paused=paused,
         paused_seconds=paused_until - tx.now if paused and paused_until < FOREVER else None,
@@ -70,6 +80,23 @@ def pause(tx: WriteTransaction, pool: str, seconds: float | None) -> None:
     until = FOREVER if seconds is None else tx.now + seconds if seconds else None
     tx.run(PAUSE, (pool, until))
     tx.rings = True
+
+
+def request_check(tx: WriteTransaction, pool: str, max_workers: int) -> bool:
+    asked_at = tx.run(ASKED_AT, (pool,)).get
+    if asked_at is not None and tx.now - asked_at < CHECK_SECONDS:
+        return False
+    starting, active, idle = tx.run(FLEET, (pool, tx.now)).get
+    if starting + active >= max_workers:
+        return False
+    if items.counts(tx, pool).ready <= starting + idle:
+        return False
+    tx.run(ASK, (pool, tx.now))
+    return True
+
+
+def begin_check(tx: WriteTransaction, pool: str) -> None:
+    tx.run(ASK, (pool, None))
 
 
 def purge(tx: WriteTransaction, pool: str, limit: int) -> int:

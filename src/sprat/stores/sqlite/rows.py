@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # In the order of the fields of WorkItem. A finished item keeps its last token, unseen.
 ITEM_COLUMNS = """id, pool_name, data, status, attempts, max_retries, priority, tenant, grp, key,
 claimed_by, epoch, iif(status = 'claimed', token, NULL), checkpoint, progress, progress_note,
-result, error, created_at, run_at, claimed_at, finished_at"""
+result, error, created_at, run_at, claimed_at, finished_at, given_back"""
 
 # claims: the running item first, then those claimed ahead
 WORKER_COLUMNS = """worker_id, status, pool_id, host, pid, capabilities, started_at,
@@ -52,9 +52,3 @@ def worker_of(row: tuple[Any, ...]) -> model.WorkerRecord:
     values["capabilities"] = tuple(json.loads(values["capabilities"]))
     values["metadata"] = json.loads(values["metadata"])
     return model.WorkerRecord(**values)
-
-
-def settings_of(text: str) -> model.PoolSettings:
-    """Stored settings; names that only a newer sprat knows are left alone."""
-    known = model.PoolSettings().as_dict()
-    return model.PoolSettings(**{k: v for k, v in json.loads(text).items() if k in known})

@@ -57,6 +57,10 @@ OLDEST_DUE = """
 SELECT min(run_at) FROM work_pool
 WHERE pool_name = ?1 AND status = 'pending' AND run_at <= ?2 AND (?3 IS NULL OR grp = ?3)
 """
+NEXT_DUE = """
+SELECT min(run_at) FROM work_pool
+WHERE pool_name = ?1 AND status = 'pending' AND run_at > ?3 AND (?2 IS NULL OR grp = ?2)
+"""
 RECORD = """
 INSERT INTO scale_set (pool_name, grp, version, last_up_at, last_down_at)
 VALUES (?1, ?2, ?3, ?4, ?5)
@@ -92,6 +96,7 @@ def observe(tx: Transaction, pool: str, group: str | None, window: float) -> mod
         counts=items.counts(tx, pool, group),
         workers=tuple(worker_of(row) for row in tx.run(LIVE, (pool, tx.now, group))),
         oldest_ready_seconds=_oldest(tx, pool, group),
+        next_due_seconds=_next_due(tx, pool, group),
         paused=paused_until is not None and paused_until > tx.now,
         last_up_at=last_up,
         last_down_at=last_down,
@@ -108,6 +113,11 @@ def _oldest(tx: Transaction, pool: str, group: str | None) -> float | None:
     return max(0.0, tx.now - min(since)) if since else None
 
 
+def _next_due(tx: Transaction, pool: str, group: str | None) -> float | None:
+    due = tx.run(NEXT_DUE, (pool, group, tx.now)).get
+    return None if due is None else float(due) - tx.now
+
+
 def _scale_set(tx: Transaction, pool: str, group: str | None) -> tuple[Any, ...]:
     row = tx.run(SCALE_SET, (pool, group or "")).fetchone()
     return row if row is not None else (0, None, None, 0, None)
@@ -119,6 +129,8 @@ def record(
     pool, group = decision.pool, decision.group
     if _scale_set(tx, pool, group)[0] != version:
         return None
+    if decision.launch:
+        workers.reap(tx, pool, None)  # or who is not counted now could come back later
     live = tx.run(COUNT_LIVE, (pool, tx.now, group)).get
     if decision.launch and live + decision.launch > decision.max_workers:
         return None

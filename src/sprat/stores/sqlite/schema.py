@@ -9,43 +9,55 @@ from __future__ import annotations
 
 import time
 
-from sprat.errors import StoreMismatch
+import apsw
+
+from sprat.errors import StoreMismatch, StoreUnavailable
 from sprat.stores.sqlite import clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import apsw
+    from collections.abc import Callable, Mapping
 
 APPLICATION_ID = 0x73707274  # "sprt", so that `file` and we can tell whose database this is
 VERSION = 1
 MIGRATIONS: Mapping[int, str] = {}  # version -> SQL that leads to it from the one before
 OLDEST = 1  # the oldest version that the migrations still start from
+SWITCH_SECONDS = 30.0  # how long to try to put the file into WAL mode
 
 
 def prepare(db: apsw.Connection, path: str) -> None:
-    """Leave the database at a version that this client can use, or raise StoreMismatch."""
-    version = _header(db, "user_version")
-    if version == VERSION and _header(db, "application_id") == APPLICATION_ID:
-        return
-    if version and _header(db, "application_id") != APPLICATION_ID:
+    """Leave the database at a version that this client can use, or raise StoreMismatch and
+    leave it as it is."""
+    version, owner, tables = _header(db)
+    if owner != APPLICATION_ID and (version or owner or tables):
         raise StoreMismatch(f"{path} is a database of another program: name another file")
     if version > VERSION:
         _check_needs(db, path, version)
-    elif version == 0:
-        _create(db, path)
-    elif version < OLDEST:
+    elif tables and version < OLDEST:
         raise StoreMismatch(
             f"{path} has schema version {version}, older than {OLDEST}, the oldest that this sprat "
             f"can migrate: upgrade it with an earlier release first"
         )
-    else:
-        _migrate(db)
+    if db.pragma("journal_mode") != "wal":  # new, or a copy: VACUUM INTO does not keep the mode
+        _switch_to_wal(db, path)
+    if not tables:
+        _in_one_step(db, _create)
+    elif version < VERSION:
+        _in_one_step(db, _migrate)
 
 
-def _header(db: apsw.Connection, name: str) -> int:
-    return int(db.pragma(name))
+def _header(db: apsw.Connection) -> tuple[int, int, int]:
+    """Version, owner and number of tables at one moment: somebody may be creating them now."""
+    db.execute("BEGIN")
+    try:
+        tables = db.execute("SELECT count(*) FROM sqlite_schema").get
+        return _version(db), int(db.pragma("application_id")), int(tables)
+    finally:
+        db.execute("COMMIT")
+
+
+def _version(db: apsw.Connection) -> int:
+    return int(db.pragma("user_version"))
 
 
 def _check_needs(db: apsw.Connection, path: str, version: int) -> None:
@@ -57,34 +69,46 @@ def _check_needs(db: apsw.Connection, path: str, version: int) -> None:
         )
 
 
-def _create(db: apsw.Connection, path: str) -> None:
-    db.pragma("journal_mode", "wal")
+def _switch_to_wal(db: apsw.Connection, path: str) -> None:
+    """SQLite does not ask the busy handler when several openers do this at once: try again."""
+    end = time.monotonic() + SWITCH_SECONDS
+    mode = None
+    while mode is None:
+        try:
+            mode = db.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.002)
+    if mode != "wal":
+        raise StoreUnavailable(f"{path} is on a file system without WAL: use a local disk")
+
+
+def _in_one_step(db: apsw.Connection, change: Callable[[apsw.Connection], None]) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
-        if _header(db, "user_version") == 0:  # nobody else was faster
-            if db.execute("SELECT count(*) FROM sqlite_schema").get:
-                raise StoreMismatch(f"{path} is a database of another program: name another file")
-            with open(__file__.replace("schema.py", "schema.sql"), encoding="utf-8") as file:
-                db.execute(file.read())
-            db.execute(
-                "INSERT INTO meta VALUES ('needs', ?), ('clock_base', ?), ('clock_boot', ?)",
-                (VERSION, time.time() - time.monotonic(), clock.boot()),
-            )
-            db.pragma("application_id", APPLICATION_ID)
-            db.pragma("user_version", VERSION)
+        change(db)
         db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if not db.get_autocommit():  # a full disk has rolled it back already
+            db.execute("ROLLBACK")
         raise
+
+
+def _create(db: apsw.Connection) -> None:
+    if _version(db):
+        return  # somebody else was faster
+    with open(__file__.replace("schema.py", "schema.sql"), encoding="utf-8") as file:
+        db.execute(file.read())
+    db.execute(
+        "INSERT INTO meta VALUES ('needs', ?), ('clock_base', ?), ('clock_boot', ?)",
+        (VERSION, time.time() - time.monotonic(), clock.boot()),
+    )
+    db.pragma("application_id", APPLICATION_ID)
+    db.pragma("user_version", VERSION)
 
 
 def _migrate(db: apsw.Connection) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        for version in range(_header(db, "user_version") + 1, VERSION + 1):
-            db.execute(MIGRATIONS[version])
-            db.pragma("user_version", version)
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
+    for version in range(_version(db) + 1, VERSION + 1):
+        db.execute(MIGRATIONS[version])
+        db.pragma("user_version", version)

@@ -18,7 +18,8 @@ CREATE TABLE pool (
     has_lanes INTEGER NOT NULL DEFAULT 0,   -- an item with a tenant or a group was pushed once
     has_tenants INTEGER NOT NULL DEFAULT 0,
     turn INTEGER NOT NULL DEFAULT 0,        -- the last turn that a tenant was given
-    purged_to INTEGER NOT NULL DEFAULT 0    -- the seq at which the last purge stopped looking
+    purged_to INTEGER NOT NULL DEFAULT 0,   -- the seq at which the last purge stopped looking
+    check_asked_at REAL                     -- when somebody last asked for a pass not yet begun
 ) WITHOUT ROWID;
 
 CREATE TABLE pool_count (

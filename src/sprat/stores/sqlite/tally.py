@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from sprat.stores.sqlite.connection import WriteTransaction
+
     Stats = dict[tuple[str, str, int], list[float]]  # pool, kind, bin -> n, total, squares
 
 FINE = 10  # seconds a bucket
@@ -20,13 +22,12 @@ PENDING, DELAYED, BACKLOG, CLAIMED, DONE, POISONED, CANCELLED = range(7)
 COLUMN = {name: place for place, name in enumerate(COUNTED)}
 
 ADD_COUNTS = """
-INSERT INTO pool_count VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET
-    pending = pending + excluded.pending, delayed = delayed + excluded.delayed,
-    backlog = backlog + excluded.backlog, claimed = claimed + excluded.claimed,
-    done = done + excluded.done, poisoned = poisoned + excluded.poisoned,
-    cancelled = cancelled + excluded.cancelled
+UPDATE pool_count SET pending = pending + ?3, delayed = delayed + ?4, backlog = backlog + ?5,
+       claimed = claimed + ?6, done = done + ?7, poisoned = poisoned + ?8,
+       cancelled = cancelled + ?9
+WHERE pool_name = ?1 AND grp = ?2
 """
+FIRST_COUNTS = "INSERT INTO pool_count VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 ADD_STATS = """
 INSERT INTO pool_stats VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET
@@ -65,9 +66,11 @@ class Tally:
         seconds = max(0.0, seconds)
         _add(self.stats, (pool, kind, bin_of(seconds)), 1, seconds, seconds * seconds)
 
-    def write_counts(self, run_many: Callable[..., Any]) -> None:
-        if self.counts:
-            run_many(ADD_COUNTS, [(*key, *row) for key, row in self.counts.items() if any(row)])
+    def write_counts(self, tx: WriteTransaction) -> None:
+        for key, row in self.counts.items():
+            tx.run(ADD_COUNTS, (*key, *row))
+            if not tx.db.changes():
+                tx.run(FIRST_COUNTS, (*key, *row))
 
 
 class Notes:

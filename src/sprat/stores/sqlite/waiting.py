@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 from sprat import model
 from sprat.errors import UnknownWorker
+from sprat.payload import settings_from
 from sprat.record import Record
+from sprat.stores.sqlite import lanes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from sprat.backend import WorkerRef
     from sprat.stores.sqlite.connection import Connection, Transaction
 
 LOOK_AGAIN_SECONDS = 1.0  # a waiter looks this often even if the bell is silent
 
-IS_READY = """
-SELECT EXISTS (SELECT 1 FROM work_pool
-               WHERE pool_name = ?1 AND status = 'pending' AND run_at IS NULL)
-"""
 NEXT_DUE = """
 SELECT min(run_at) FROM work_pool
 WHERE pool_name = ? AND status = 'pending' AND run_at IS NOT NULL
 """
-PAUSED_UNTIL = "SELECT paused_until FROM pool WHERE name = ?"
-WORKER = "SELECT status, incarnation FROM worker_registry WHERE worker_id = ?"
+POOL = "SELECT paused_until, has_lanes, turn, settings FROM pool WHERE name = ?"
+WORKER = "SELECT status, incarnation, capabilities FROM worker_registry WHERE worker_id = ?"
 
 
 class Look(Record):
@@ -50,22 +51,39 @@ def wait(connection: Connection, pool: str, worker: WorkerRef | None, seconds: f
 
 
 def look(tx: Transaction, pool: str, worker: WorkerRef | None) -> Look:
+    found = tx.run(POOL, (pool,)).fetchone()
     due = tx.run(NEXT_DUE, (pool,)).get
-    paused_until = tx.run(PAUSED_UNTIL, (pool,)).get or 0.0
-    has_work = bool(tx.run(IS_READY, (pool,)).get) or (due is not None and due <= tx.now)
+    paused_until = (found[0] if found else None) or 0.0
+    capabilities = None if worker is None else _capabilities(tx, worker)
+    has_work = due is not None and due <= tx.now
+    if found is not None and not has_work:
+        _, has_lanes, turn, settings = found
+        has_work = bool(_ready(tx, pool, has_lanes, turn, settings, capabilities or "[]"))
     pause = LOOK_AGAIN_SECONDS
     for moment in (paused_until, due or 0.0):
         if moment > tx.now:
             pause = min(pause, moment - tx.now)
     return Look(
         has_work=has_work and paused_until <= tx.now,
-        has_to_leave=worker is not None and _has_to_leave(tx, worker),
+        has_to_leave=worker is not None and capabilities is None,
         pause=pause,
     )
 
 
-def _has_to_leave(tx: Transaction, worker: WorkerRef) -> bool:
+def _ready(
+    tx: Transaction, pool: str, has_lanes: int, turn: int, settings: str, capabilities: str
+) -> list[tuple[Any, ...]]:
+    """The item that a claim by this worker would get, if there is one."""
+    if not has_lanes:
+        return lanes.in_order(tx, pool, 1)
+    turns = lanes.Turns(tx, pool, turn, settings_from(settings))
+    return lanes.in_turn(tx, pool, 1, {"", *json.loads(capabilities)}, turns)
+
+
+def _capabilities(tx: Transaction, worker: WorkerRef) -> str | None:
+    """What the worker can do, as JSON; None when it has to leave."""
     row = tx.run(WORKER, (worker.worker_id,)).fetchone()
     if row is None:
         raise UnknownWorker(f"worker {worker.worker_id!r} is not registered: register it first")
-    return row[0] != model.ACTIVE or worker.incarnation not in (None, row[1])
+    is_active = row[0] == model.ACTIVE and worker.incarnation in (None, row[1])
+    return str(row[2]) if is_active else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from sprat import model
+from sprat.backend import too_late
 from sprat.errors import UnknownWorker
 from sprat.stores.sqlite import claims
 from sprat.stores.sqlite.rows import WORKER_COLUMNS, worker_of
@@ -90,7 +91,7 @@ def find(tx: Transaction, which: model.WorkerFilter) -> list[model.WorkerRecord]
 def register(tx: WriteTransaction, worker: model.WorkerRegistration) -> model.WorkerRecord:
     row = tx.run(STATE, (worker.worker_id,)).fetchone()
     if worker.reserved and not _may_come(row, worker):
-        return _required(tx, worker.worker_id)
+        return too_late(_required(tx, worker.worker_id), worker)
     if row is not None:
         claims.release(tx, worker.worker_id, reason="it registered again")
     capabilities = list(worker.capabilities)
@@ -110,8 +111,7 @@ def register(tx: WriteTransaction, worker: model.WorkerRegistration) -> model.Wo
 
 
 def _may_come(row: tuple[Any, ...] | None, worker: model.WorkerRegistration) -> bool:
-    """Whether a launched worker's reservation still stands. Repeating the register that took
-    it changes nothing: the answer is the worker as it is."""
+    """Whether a launched worker's reservation still stands."""
     if row is None:
         raise UnknownWorker(f"no launch of worker {worker.worker_id!r} is recorded")
     return bool(row[0] == model.STARTING)
@@ -172,6 +172,7 @@ def update_status(
         if now == model.STARTING:
             tx.run(ADD_LAUNCH_FAILURE, (pool, group, tx.now))
     ended = tx.now if status in model.ENDED else None
+    tx.ends = True
     tx.run(MOVE, (worker.worker_id, status, reason, ended))
     tx.rings = True
     return True

@@ -1,0 +1,127 @@
+"""A pool's settings: every name, what it may be, and the sentence when it is not."""
+
+from __future__ import annotations
+
+from sprat import payload
+from sprat.errors import InvalidInput
+from sprat.model import PoolSettings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+LAUNCHERS = ("process",)
+ISOLATIONS = ("process", "none")
+MAX_WORKERS = 100_000
+
+
+def changed(now: PoolSettings, changes: Mapping[str, object]) -> PoolSettings:
+    """The settings after these changes, each checked, and then all of them together."""
+    for name, value in changes.items():
+        if name not in CHECKS:
+            raise InvalidInput(f"a pool has no setting {name!r}{_nearest(name)}")
+        CHECKS[name](value, name)
+    after = now.replace(**changes)
+    if after.min_workers > after.max_workers:
+        raise InvalidInput(
+            f"min_workers {after.min_workers} is more than max_workers {after.max_workers}"
+        )
+    if after.handler is not None and after.command is not None:
+        raise InvalidInput("a pool has a handler or a command, not both")
+    return after
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, CHECKS, n=1)
+    return f": did you mean {near[0]}?" if near else f": one of {', '.join(CHECKS)}"
+
+
+def _optional(check: Callable[[object, str], object]) -> Callable[[object, str], object]:
+    return lambda value, name: None if value is None else check(value, name)
+
+
+def _whole(low: int, high: int) -> Callable[[object, str], object]:
+    return lambda value, name: payload.whole(value, name, low, high)
+
+
+def _seconds(value: object, name: str) -> object:
+    return payload.seconds(value, name)
+
+
+def _some_seconds(value: object, name: str) -> None:
+    if not payload.seconds(value, name):
+        raise InvalidInput(f"{name} must be more than 0 seconds")
+
+
+def _flag(value: object, name: str) -> None:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} must be true or false, not {value!r}")
+
+
+def _one_of(*words: str) -> Callable[[object, str], object]:
+    def check(value: object, name: str) -> None:
+        if value not in words:
+            raise InvalidInput(f"{name} must be {' or '.join(words)}, not {value!r}")
+
+    return check
+
+
+def _text(value: object, name: str) -> None:
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"{name} must be a text, not {value!r}")
+
+
+def _texts(value: object, name: str) -> None:
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        raise InvalidInput(f"{name} must be a list of texts, not {value!r}")
+    for part in value:
+        _text(part, name)
+
+
+def _handler(value: object, name: str) -> None:
+    _text(value, name)
+    module, colon, function = str(value).partition(":")
+    parts = (*module.split("."), *function.split("."))
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise InvalidInput(f"{name} must be module:function, not {value!r}")
+
+
+def _command(value: object, name: str) -> None:
+    _texts(value, name)
+    if not value:
+        raise InvalidInput(f"{name} must name a program")
+
+
+def _tenant_limits(value: object, name: str) -> None:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{name} must be a mapping from tenant to number")
+    for tenant, limit in value.items():
+        payload.label(tenant, "tenant")
+        payload.whole(limit, f"the limit of tenant {tenant!r}", 0, 1_000_000)
+
+
+CHECKS: dict[str, Callable[[object, str], object]] = {
+    "handler": _optional(_handler),
+    "command": _optional(_command),
+    "directory": _optional(_text),
+    "environment": _texts,
+    "isolation": _one_of(*ISOLATIONS),
+    "timeout_seconds": _optional(_some_seconds),
+    "retry_base_seconds": _seconds,
+    "retry_cap_seconds": _seconds,
+    "heartbeat_seconds": _some_seconds,
+    "launcher": _one_of(*LAUNCHERS),
+    "min_workers": _whole(0, MAX_WORKERS),
+    "max_workers": _whole(0, MAX_WORKERS),
+    "max_jobs": _whole(0, 1_000_000_000),
+    "idle_seconds": _seconds,
+    "start_deadline_seconds": _some_seconds,
+    "start_on_push": _flag,
+    "tenant_limit": _optional(_whole(0, 1_000_000)),
+    "tenant_limits": _tenant_limits,
+    "keep_done_seconds": _optional(_seconds),
+    "keep_poisoned_seconds": _optional(_seconds),
+    "keep_cancelled_seconds": _optional(_seconds),
+}
