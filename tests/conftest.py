@@ -1,0 +1,62 @@
+"""Fixtures: every test that takes `store` runs once over each store of `worlds.WORLDS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from worlds import WORLDS, World, check_counts
+
+from sprat.model import WorkerRecord, WorkerRegistration
+from sprat.pool import WorkPool
+from sprat.store import Store
+
+
+@pytest.fixture(params=list(WORLDS))
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    world = WORLDS[request.param](tmp_path)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def store(world: World) -> Iterator[Store]:
+    """An empty store. However a test leaves it, its counts must be those of its items."""
+    store = world.open()
+    yield store
+    for name in store.pools():
+        check_counts(store.pool(name))
+
+
+@pytest.fixture
+def open_again(world: World, store: Store) -> Callable[[], Store]:
+    """Opens a second Store on the same data, as another process would."""
+    return world.open
+
+
+@pytest.fixture
+def advance(world: World, store: Store) -> Callable[[float], None]:
+    """Moves the store's clock forward."""
+    return world.advance
+
+
+@pytest.fixture
+def pool(store: Store) -> WorkPool:
+    return store.pool("papers")
+
+
+@pytest.fixture
+def enrol(store: Store) -> Callable[..., WorkerRecord]:
+    """Registers an active worker, by default with a lease longer than any test's time."""
+
+    def enrol(worker_id: str = "w1", **about: object) -> WorkerRecord:
+        about = {"lease_seconds": 80_000.0, **about}
+        return store.workers.register(WorkerRegistration(worker_id=worker_id, **about))
+
+    return enrol
+
+
+@pytest.fixture
+def worker(enrol: Callable[..., WorkerRecord]) -> WorkerRecord:
+    return enrol("w1")

@@ -1,0 +1,94 @@
+"""The stores under test, each with a clock that a test can move. A new store is one more entry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from sprat import model
+from sprat.pool import WorkPool
+from sprat.store import Store, open_store
+from sprat.stores.memory import MemoryBackend
+
+
+class World:
+    """One empty store, ways to reach it again, and its clock."""
+
+    def __init__(self, place: Path) -> None:
+        self.opened: list[Store] = []
+
+    def open(self) -> Store:
+        """Another Store on the same data."""
+        raise NotImplementedError
+
+    def advance(self, seconds: float) -> None:
+        """Move the store's clock forward."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        for store in self.opened:
+            store.close()
+
+
+class MemoryWorld(World):
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
+        self.now = 1_700_000_000.0
+        self._backend = MemoryBackend(clock=lambda: self.now)
+
+    def open(self) -> Store:
+        return Store(self._backend)
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class SqliteWorld(World):
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
+        self.path = place / "fleet.db"
+
+    def open(self) -> Store:
+        store = open_store(f"sqlite:///{self.path}")
+        self.opened.append(store)
+        return store
+
+    def advance(self, seconds: float) -> None:
+        db = apsw.Connection(str(self.path))
+        db.set_busy_timeout(10_000)
+        db.execute("UPDATE meta SET value = value + ? WHERE name = 'clock_base'", (seconds,))
+        db.close()
+
+
+WORLDS: dict[str, Callable[[Path], World]] = {
+    "memory": MemoryWorld,
+    "sqlite": SqliteWorld,
+}
+
+
+def all_items(pool: WorkPool) -> list[model.WorkItem]:
+    """Every item of a pool, page by page."""
+    found = page = pool.items(limit=500)
+    while page:
+        page = pool.items(limit=500, after=page[-1].id)
+        found = found + page
+    return found
+
+
+def check_counts(pool: WorkPool) -> None:
+    """What is counted without visiting the items equals what a visit finds."""
+    items = all_items(pool)
+    groups = {None, *(item.group for item in items)}
+    for group in groups:
+        seen = pool.observe(group)
+        chosen = [item for item in items if group is None or item.group == group]
+        tally = Counter(item.status for item in chosen)
+        delayed = sum(
+            item.status == model.PENDING and item.run_at is not None and item.run_at > seen.now
+            for item in chosen
+        )
+        assert seen.counts == model.Counts(**tally, delayed=delayed)
+    assert pool.counts() == pool.observe().counts
