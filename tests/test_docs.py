@@ -1,0 +1,93 @@
+"""The documentation is checked against the code: links, commands, methods and examples."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from sprat.cli import COMMANDS
+from sprat.pool import WorkPool
+from sprat.registry import Workers
+from sprat.store import Store
+
+TOP = Path(__file__).parent.parent
+PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/**/*.md")])
+DECISIONS = sorted(TOP.glob("docs/decisions/[0-9]*.md"))
+RUNNABLE = [TOP / "README.md", TOP / "docs" / "start.md"]
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^(?:\$ )?sprat ([a-z][a-z-]*)", re.MULTILINE)
+SPAN = re.compile(r"`sprat ([a-z][a-z-]*)[^`]*`")
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(TOP))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that a forge makes of a page's headings."""
+    plain = [re.sub(r"[^\w\- ]", "", text).strip() for text in HEADING.findall(page.read_text())]
+    return {text.lower().replace(" ", "-") for text in plain}
+
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+
+@each_page
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(page.read_text()):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        place, _, anchor = link.partition("#")
+        target = (page.parent / place).resolve() if place else page
+        assert target.exists(), f"{link} leads nowhere"
+        if anchor:
+            assert anchor in anchors(target), f"{link} names no heading"
+
+
+@each_page
+def test_named_commands_exist(page: Path) -> None:
+    text = page.read_text()
+    named = {name for block in FENCED.findall(text) for name in COMMAND.findall(block)}
+    assert named | set(SPAN.findall(FENCED.sub("", text))) <= set(COMMANDS)
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = TOP / "docs" / "README.md"
+    linked = {(index.parent / link).resolve() for link in LINK.findall(index.read_text())}
+    pages = {page for page in PAGES if page.is_relative_to(index.parent) and page != index}
+    assert pages <= linked
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=name_of)
+def test_a_decision_tells_context_choice_and_cost(page: Path) -> None:
+    headings = HEADING.findall(page.read_text())
+    assert headings[1:] == ["Context", "Choice", "Cost"]
+
+
+@pytest.mark.parametrize("thing", [Store, WorkPool, Workers], ids=lambda t: t.__name__)
+def test_every_public_method_is_in_the_reference(thing: type) -> None:
+    page = (TOP / "docs" / "reference" / "python.md").read_text()
+    section = page.split(f"## {thing.__name__}\n")[1].split("\n## ")[0]
+    methods = [name for name, _ in inspect.getmembers(thing, inspect.isfunction)]
+    missing = [name for name in methods if name[0] != "_" and f"`{name}(" not in section]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
+def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
+    code = "\n".join(PYTHON.findall(page.read_text()))
+    assert code
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        exec(compile(code, name_of(page), "exec"), {"__name__": "example"})
+    finally:
+        os.chdir(before)
