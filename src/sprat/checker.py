@@ -1,0 +1,104 @@
+"""The checker: one scaling pass. Reap, observe, decide, record, launch; then it is over.
+
+Anybody may run it, any number at the same time: recording is a compare-and-set, so of all who
+decide on the same observation one wins, and the others look again.
+"""
+
+from __future__ import annotations
+
+from sprat import model
+from sprat.launcher import open_launcher
+from sprat.record import Record
+from sprat.scaling import queue_depth
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.launcher import Launcher
+    from sprat.store import Store
+
+TRIES = 10  # lost races in a row before a pass leaves it to the winners
+
+
+class Checked(Record):
+    """What a pass found and did."""
+
+    pool: str
+    queue_depth: int
+    active_workers: int
+    spawned: int
+    spawned_ids: tuple[str, ...]
+    reason: str
+    reaped: tuple[str, ...] = ()
+    released: int = 0
+
+
+def check(
+    store: Store,
+    pool: str,
+    *,
+    max_workers: int | None = None,
+    launcher: Launcher | None = None,
+    dry_run: bool = False,
+) -> Checked:
+    """Run one pass and start the workers that it decided on. A dry run changes nothing."""
+    settings = store.pool(pool).state().settings
+    if max_workers is not None:
+        low = min(settings.min_workers, max_workers)
+        settings = settings.replace(max_workers=max_workers, min_workers=low)
+    if dry_run:
+        seen = store.pool(pool).observe()
+        return _checked(seen, queue_depth.decide(seen, settings), (), model.Reaped())
+    done = decide(store, pool, settings)
+    if done.spawned:
+        launch(store, pool, settings, done.spawned_ids, launcher)
+    return done
+
+
+def decide(store: Store, pool: str, settings: model.PoolSettings) -> Checked:
+    """A pass without its last step: the reservations are made, somebody has to start them."""
+    store.backend.begin_check(pool)
+    reaped = store.workers.reap(pool)
+    for _ in range(TRIES):
+        seen = store.pool(pool).observe()
+        decision = queue_depth.decide(seen, settings)
+        if not decision.launch:
+            break
+        recorded = store.pool(pool).record(decision, version=seen.version)
+        if recorded is not None:
+            return _checked(seen, decision, recorded.launched, reaped)
+    return _checked(seen, decision.replace(launch=0), (), reaped)
+
+
+def launch(
+    store: Store,
+    pool: str,
+    settings: model.PoolSettings,
+    worker_ids: tuple[str, ...],
+    launcher: Launcher | None = None,
+) -> None:
+    """Start workers for reservations; one that cannot be started frees its slot at once."""
+    try:
+        starter = launcher or open_launcher(settings.launcher)
+        starter.launch(store.url, pool, settings, worker_ids)
+    except Exception as error:
+        for worker_id in worker_ids:
+            store.workers.update_status(worker_id, model.LOST, reason=f"not launched: {error}")
+        raise
+
+
+def _checked(
+    seen: model.Snapshot,
+    decision: model.Decision,
+    launched: tuple[str, ...],
+    reaped: model.Reaped,
+) -> Checked:
+    return Checked(
+        pool=seen.pool,
+        queue_depth=seen.counts.ready,
+        active_workers=seen.active,
+        spawned=decision.launch,
+        spawned_ids=launched,
+        reason=decision.reason,
+        reaped=reaped.workers,
+        released=reaped.released,
+    )

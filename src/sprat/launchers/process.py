@@ -1,0 +1,68 @@
+"""Workers as local processes, forked from a *nest* (see nest.py): starting one."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from sprat.errors import InvalidInput, SpratError
+from sprat.launcher import Launcher
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sprat.model import PoolSettings
+
+# What a worker gets of the environment besides SPRAT_* and what its pool's settings name.
+ENVIRONMENT = frozenset(
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+        *("PYTHONPATH", "PYTHONHOME", "PYTHONUNBUFFERED", "VIRTUAL_ENV", "LD_LIBRARY_PATH"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT"),
+    )
+)
+
+
+class ProcessLauncher(Launcher):
+    def launch(
+        self, url: str, pool: str, settings: PoolSettings, worker_ids: Sequence[str]
+    ) -> None:
+        start_nest(url, pool, settings, worker_ids)
+
+
+def start_nest(url: str, pool: str, settings: PoolSettings, worker_ids: Sequence[str] = ()) -> None:
+    """Start a nest in a session of its own and do not wait for it. Without ids it begins with a
+    scaling pass. The URL may hold a password, so it goes through the environment."""
+    if not url or url.startswith("memory:"):
+        raise InvalidInput("workers cannot be launched for a memory store: use sqlite:///fleet.db")
+    module = "sprat.launchers.nest" if hasattr(os, "fork") else "sprat.launchers.fresh"
+    command = [sys.executable, "-P", "-m", module, pool, *worker_ids]
+    # The shell forks and leaves at once: whoever starts a nest is not left with a zombie.
+    _run(["/bin/sh", "-c", '"$@" &', "sh", *command], _environment(url, settings))
+
+
+def _environment(url: str, settings: PoolSettings) -> dict[str, str]:
+    wanted = ENVIRONMENT.union(settings.environment)
+    kept = {k: v for k, v in os.environ.items() if k in wanted or k.startswith("SPRAT_")}
+    return {**kept, "SPRAT_URL": url}
+
+
+def _run(command: list[str], environment: dict[str, str]) -> None:
+    log = os.environ.get("SPRAT_LOG", os.devnull)
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    try:
+        pid = os.posix_spawn(
+            command[0],
+            command,
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, log, append, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+    except OSError as error:
+        raise SpratError(f"no worker can be started: {error}") from error
+    os.waitpid(pid, 0)

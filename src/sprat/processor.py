@@ -1,0 +1,194 @@
+"""Turns a pool's settings into something that can be called with a job: the processor."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from sprat import payload
+from sprat.errors import InvalidInput, JobError, Poison, Transient
+from sprat.job import running
+from sprat.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from sprat.job import Job
+    from sprat.model import PoolSettings
+
+    Processor = Callable[[Job], Any]
+
+STDERR_CHARS = 4000  # of a failed command's complaint that are kept
+TRY_AGAIN = 75  # EX_TEMPFAIL: a command exits with it to fail transiently
+
+
+class Outcome(Record):
+    """How an attempt ended. `result` is JSON text."""
+
+    ok: bool
+    result: str | None = None
+    error: str | None = None
+    transient: bool = False
+    poison: bool = False
+    delay_seconds: float | None = None
+
+
+def load(settings: PoolSettings) -> Processor:
+    """The processor that the settings name; importing user code happens here, once."""
+    if settings.directory is not None:
+        _enter(settings.directory)
+    if settings.handler is not None:
+        return _handler(settings.handler)
+    if settings.command is not None:
+        return _command(settings.command)
+    raise InvalidInput("the pool has no processor: set a handler or a command for it")
+
+
+def attempt(processor: Processor, job: Job) -> Outcome:
+    """Run the job here and say how it ended. Only the job's own errors are caught."""
+    try:
+        with running(job):
+            result = processor(job)
+        return Outcome(ok=True, result=None if result is None else _encoded(result))
+    except Exception as error:  # noqa: BLE001  (whatever a job raises is its result)
+        return failed(error)
+
+
+def failed(error: Exception) -> Outcome:
+    return Outcome(
+        ok=False,
+        error=_told(error),
+        transient=is_transient(error),
+        poison=isinstance(error, Poison),
+        delay_seconds=getattr(error, "delay_seconds", None),
+    )
+
+
+def is_transient(error: BaseException) -> bool:
+    """Time-outs, broken connections, and HTTP errors that ask to come again later."""
+    if isinstance(error, Transient | TimeoutError | ConnectionError):
+        return True
+    answer = getattr(error, "response", error)
+    status = getattr(answer, "status_code", None) or getattr(answer, "status", None)
+    return isinstance(status, int) and (status == 429 or 500 <= status < 600)
+
+
+def _told(error: Exception) -> str:
+    """The error as a person wants to read it: the last line first, then where it came from."""
+    if isinstance(error, JobError):
+        return str(error) or type(error).__name__
+    import traceback
+
+    frames = "".join(traceback.format_exception(error)).strip()
+    return f"{type(error).__name__}: {error}\n{frames}"
+
+
+def _encoded(result: object) -> str:
+    try:
+        return payload.encode(result, "result")
+    except InvalidInput as error:
+        raise Poison(f"{error}; the job ran, and would run again to the same end") from None
+
+
+def _enter(directory: str) -> None:
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise InvalidInput(f"the directory {directory}: {error.strerror}") from None
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+
+
+def _handler(path: str) -> Processor:
+    function = find(path)
+
+    def call(job: Job) -> Any:
+        result = (
+            function.run_item(job.item)
+            if hasattr(function, "run_item")
+            else function(job.item.data)
+        )
+        if hasattr(result, "__await__"):
+            import asyncio
+
+            return asyncio.run(_awaited(result))
+        return result
+
+    return call
+
+
+async def _awaited(result: Any) -> Any:
+    return await result
+
+
+def find(path: str) -> Any:
+    """What `module:name` names; one sentence when it cannot be had."""
+    module_name, _, name = path.partition(":")
+    try:
+        thing: Any = __import__(module_name, fromlist=[name])
+    except Exception as error:
+        raise InvalidInput(
+            f"the handler {path} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    for part in name.split("."):
+        if not hasattr(thing, part):
+            raise InvalidInput(f"the handler {path}: {module_name} has no {name}")
+        thing = getattr(thing, part)
+    if not callable(thing):
+        raise InvalidInput(f"the handler {path} is not a function")
+    return thing
+
+
+def _command(argv: Sequence[str]) -> Processor:
+    def call(job: Job) -> Any:
+        import subprocess
+
+        try:
+            ran = subprocess.run(
+                list(argv),
+                input=payload.encode(job.item.data, "payload").encode(),
+                capture_output=True,
+                env={**os.environ, **_told_to_command(job)},
+                check=False,
+            )
+        except OSError as error:
+            raise Poison(f"{argv[0]} cannot be run: {error.strerror}") from None
+        return _answer(argv[0], ran.returncode, ran.stdout, ran.stderr)
+
+    return call
+
+
+def _told_to_command(job: Job) -> dict[str, str]:
+    item = job.item
+    return {
+        "SPRAT_POOL": item.pool,
+        "SPRAT_ITEM": item.id,
+        "SPRAT_ATTEMPT": str(job.attempt),
+        "SPRAT_FENCE": str(job.fence),
+    }
+
+
+def _answer(program: str, code: int, out: bytes, err: bytes) -> Any:
+    complaint = err.decode(errors="replace").strip()[-STDERR_CHARS:]
+    if code == TRY_AGAIN:
+        raise Transient(complaint or f"{program} asked to be tried again")
+    if code != 0:
+        how = f"exit code {code}" if code > 0 else f"signal {-code}"
+        raise CommandFailed(
+            f"{program} ended with {how}" + (f":\n{complaint}" if complaint else "")
+        )
+    if not out.strip():
+        return None
+    import json
+
+    try:
+        return json.loads(out)
+    except ValueError as error:
+        shown = out[:200].decode(errors="replace")
+        raise CommandFailed(f"{program} printed no JSON ({error}): {shown}") from None
+
+
+class CommandFailed(JobError):
+    """The command of a pool did not succeed."""

@@ -1,0 +1,90 @@
+"""The scaler: sets the fleet of a pool to a number by hand, once, and does not wait."""
+
+from __future__ import annotations
+
+from sprat import checker, payload
+from sprat.errors import StoreUnavailable
+from sprat.model import ACTIVE, STARTING, Decision, WorkerRecord
+from sprat.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.launcher import Launcher
+    from sprat.model import Snapshot
+    from sprat.store import Store
+
+NAME = "by hand"
+
+
+class Scaled(Record):
+    """What was there and what was done about it. A dry run says what would be done."""
+
+    pool: str
+    target: int
+    current: int
+    launched: int
+    terminating: int
+    launched_ids: tuple[str, ...] = ()
+    terminating_ids: tuple[str, ...] = ()
+
+
+def scale(
+    store: Store,
+    pool: str,
+    target: int,
+    *,
+    launcher: Launcher | None = None,
+    dry_run: bool = False,
+) -> Scaled:
+    """Launch the deficit, or drain the surplus: idle workers first, nobody in the middle of a
+    job is interrupted. At the target already: nothing is written."""
+    payload.whole(target, "the target", 0, 100_000)
+    settings = store.pool(pool).state().settings
+    for _ in range(checker.TRIES):
+        seen = store.pool(pool).observe()
+        decision = decide(seen, target, settings.start_deadline_seconds)
+        if dry_run or decision.direction == "hold":
+            return _scaled(decision, (), decision.drain)
+        recorded = store.pool(pool).record(decision, version=seen.version)
+        if recorded is not None:
+            if recorded.launched:
+                checker.launch(store, pool, settings, recorded.launched, launcher)
+            return _scaled(decision, recorded.launched, recorded.drained)
+    raise StoreUnavailable(f"others keep deciding about pool {pool}: try again")
+
+
+def decide(seen: Snapshot, target: int, start_deadline_seconds: float) -> Decision:
+    """Pure: what brings the fleet that was seen to the target."""
+    fleet = [w for w in seen.workers if w.status in (STARTING, ACTIVE)]
+    surplus = sorted(fleet, key=_reluctance)[: max(0, len(fleet) - target)]
+    deficit = max(0, target - len(fleet))
+    return Decision(
+        pool=seen.pool,
+        group=seen.group,
+        policy=NAME,
+        direction="up" if deficit else "down" if surplus else "hold",
+        current=len(fleet),
+        desired=target,
+        reason=f"{len(fleet)} workers, {target} wanted by hand",
+        launch=deficit,
+        drain=tuple(worker.worker_id for worker in surplus),
+        max_workers=target,
+        start_deadline_seconds=start_deadline_seconds,
+    )
+
+
+def _reluctance(worker: WorkerRecord) -> tuple[bool, bool, float]:
+    """Whom to send away last: those with work, then those longest here."""
+    return (worker.claims > 0, worker.status == ACTIVE, -worker.started_at)
+
+
+def _scaled(decision: Decision, launched: tuple[str, ...], drained: tuple[str, ...]) -> Scaled:
+    return Scaled(
+        pool=decision.pool,
+        target=decision.desired,
+        current=decision.current,
+        launched=decision.launch,
+        terminating=len(decision.drain),
+        launched_ids=launched,
+        terminating_ids=drained,
+    )
