@@ -48,8 +48,8 @@ LABELS = {
 }
 
 
-# Equal durability includes the job itself: Huey deletes a task when it hands it out, so that a worker
-# which is killed loses it. And a setting counts as documented when the queue offers it.
+# Equal durability includes the job itself: Huey deletes a task when it hands it out, so that a
+# worker which is killed loses it. And a setting counts as documented when the queue offers it.
 KEEPS_WHAT_IS_CLAIMED = {"litequeue", "persistqueue"}
 DOCUMENTED = {("litequeue", False), ("persistqueue", True), ("huey", False), ("huey", True)}
 

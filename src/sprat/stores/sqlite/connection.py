@@ -10,7 +10,6 @@ from __future__ import annotations
 import _thread
 import os
 import time
-from random import random
 
 import apsw
 
@@ -275,7 +274,7 @@ def _create_private(path: str) -> None:
 
 def _wait_for_lock(tries: int) -> bool:
     """Called by SQLite while the file is locked: transactions are short, so look again soon.
-    The jitter keeps many waiters from looking in step."""
+    The clock's last digits keep many waiters from looking in step."""
     pause = min(0.0002 * (tries + 1), 0.004)
-    time.sleep(pause * (0.5 + random()))
+    time.sleep(pause * (0.5 + time.monotonic_ns() % 1000 / 1000))
     return tries * 0.004 < BUSY_SECONDS

@@ -39,9 +39,7 @@ def _living() -> list[Forkable]:
 
 def _before() -> None:
     _forking.acquire()
-    for connection in _living():
-        if connection.before_fork():
-            _put_away.append(connection)
+    _put_away.extend([connection for connection in _living() if connection.before_fork()])
 
 
 def _in_parent() -> None:
@@ -51,9 +49,8 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    global _forking
-    _forking = _thread.allocate_lock()
     _put_away.clear()
+    _forking.release()
     for connection in _living():
         connection.after_fork_in_child()
 
