@@ -1,4 +1,9 @@
-"""One job in a forked child: the worker stays alive, answers for it, and can stop it."""
+"""One job in a forked child: the worker stays alive, answers for it, and can stop it.
+
+The child is on a *leash*, a pipe of which the worker holds the other end. When the worker dies the
+kernel closes that end, and kills the child and all that it started: a job whose worker is gone is
+somebody else's by now. (Linux; elsewhere it runs on, and its result goes nowhere.)
+"""
 
 from __future__ import annotations
 
@@ -20,11 +25,14 @@ class Child:
 
     def __init__(self, processor: Processor, job: Job) -> None:
         self._out, write = os.pipe()
+        leash, self._hold = os.pipe()
         self._heard = b""
         self.pid = os.fork()
         if self.pid == 0:
-            _be_the_child(processor, job, write)
+            os.close(self._hold)
+            _be_the_child(processor, job, write, leash)
         os.close(write)
+        os.close(leash)
 
     def wait(self, seconds: float) -> Outcome | None:
         """How the job ended, or None when it is still running after this long."""
@@ -49,6 +57,7 @@ class Child:
 
     def _ended(self) -> Outcome:
         os.close(self._out)
+        os.close(self._hold)
         _, status = os.waitpid(self.pid, 0)
         try:
             return Outcome.of(json.loads(self._heard))
@@ -62,11 +71,12 @@ def _how(status: int) -> str:
     return f"exited with code {os.WEXITSTATUS(status)}"
 
 
-def _be_the_child(processor: Processor, job: Job, write: int) -> None:
+def _be_the_child(processor: Processor, job: Job, write: int, leash: int) -> None:
     """Run the job, write the outcome, and leave without any of the parent's clean-up."""
     code = 1
     try:
         os.setpgid(0, 0)
+        _put_on(leash)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         outcome = json.dumps(attempt(processor, job)).encode()
@@ -76,6 +86,19 @@ def _be_the_child(processor: Processor, job: Job, write: int) -> None:
     finally:
         _flush()
         os._exit(code)
+
+
+def _put_on(leash: int) -> None:
+    """Have the kernel kill this process group when the other end of the pipe is closed."""
+    import fcntl
+
+    if not hasattr(fcntl, "F_SETSIG"):
+        return
+    fcntl.fcntl(leash, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(leash, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(leash, fcntl.F_SETFL, fcntl.fcntl(leash, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([leash], [], [], 0)[0]:
+        os._exit(1)  # it was closed before we listened
 
 
 def _flush() -> None:
