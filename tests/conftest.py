@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from worlds import WORLDS, World, check_counts
+from worlds import SHARED, WORLDS, World, check_counts
 
 from sprat.model import WorkerRecord, WorkerRegistration
 from sprat.pool import WorkPool
@@ -27,6 +27,24 @@ def store(world: World) -> Iterator[Store]:
     yield store
     for name in store.pools():
         check_counts(store.pool(name))
+
+
+@pytest.fixture(params=SHARED)
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """An empty store that many processes use. Whatever they did to each other in it, its counts
+    must be those of its items."""
+    world = WORLDS[request.param](tmp_path)
+    yield world
+    store = world.open()
+    for name in store.pools():
+        check_counts(store.pool(name))
+    world.check()
+    world.close()
+
+
+@pytest.fixture
+def shared_url(shared: World) -> str:
+    return shared.url
 
 
 @pytest.fixture

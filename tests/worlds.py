@@ -17,6 +17,8 @@ from sprat.stores.memory import MemoryBackend
 class World:
     """One empty store, ways to reach it again, and its clock."""
 
+    url: str  # of a store that other processes can open
+
     def __init__(self, place: Path) -> None:
         self.opened: list[Store] = []
 
@@ -27,6 +29,9 @@ class World:
     def advance(self, seconds: float) -> None:
         """Move the store's clock forward."""
         raise NotImplementedError
+
+    def check(self) -> None:
+        """What the store itself can say about its files."""
 
     def close(self) -> None:
         for store in self.opened:
@@ -50,9 +55,10 @@ class SqliteWorld(World):
     def __init__(self, place: Path) -> None:
         super().__init__(place)
         self.path = place / "fleet.db"
+        self.url = f"sqlite:///{self.path}"
 
     def open(self) -> Store:
-        store = open_store(f"sqlite:///{self.path}")
+        store = open_store(self.url)
         self.opened.append(store)
         return store
 
@@ -62,11 +68,18 @@ class SqliteWorld(World):
         db.execute("UPDATE meta SET value = value + ? WHERE name = 'clock_base'", (seconds,))
         db.close()
 
+    def check(self) -> None:
+        db = apsw.Connection(str(self.path))
+        db.set_busy_timeout(10_000)
+        assert db.pragma("integrity_check") == "ok"
+        db.close()
+
 
 WORLDS: dict[str, Callable[[Path], World]] = {
     "memory": MemoryWorld,
     "sqlite": SqliteWorld,
 }
+SHARED = ("sqlite",)  # those that other processes can open by `world.url`
 
 
 def all_items(pool: WorkPool) -> list[model.WorkItem]:

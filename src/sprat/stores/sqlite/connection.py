@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 BUSY_SECONDS = 30.0  # how long a transaction waits for the file before it gives up
-CHECKPOINT_PAGES = 4000  # of WAL before it is folded into the file: 16 MB
+CHECKPOINT_PAGES = 1000  # of WAL before it is folded into the file: 4 MB; reopening reads all of it
 
 
 class Transaction:
@@ -251,7 +251,8 @@ def _open(path: str) -> apsw.Connection:
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         db.set_busy_handler(_wait_for_lock)
         schema.prepare(db, path)
-        db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}; PRAGMA synchronous = FULL")
+        db.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        db.pragma("synchronous", "FULL")
     except BaseException as error:
         if db is not None:
             db.close()

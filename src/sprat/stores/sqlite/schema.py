@@ -99,7 +99,7 @@ def _create(db: apsw.Connection) -> None:
     if _version(db):
         return  # somebody else was faster
     with open(__file__.replace("schema.py", "schema.sql"), encoding="utf-8") as file:
-        db.execute(file.read())
+        db.execute(file.read()).fetchall()  # all of it: a statement with an answer would stop it
     db.execute(
         "INSERT INTO meta VALUES ('needs', ?), ('clock_base', ?), ('clock_boot', ?)",
         (VERSION, time.time() - time.monotonic(), clock.boot()),
@@ -110,5 +110,5 @@ def _create(db: apsw.Connection) -> None:
 
 def _migrate(db: apsw.Connection) -> None:
     for version in range(_version(db) + 1, VERSION + 1):
-        db.execute(MIGRATIONS[version])
+        db.execute(MIGRATIONS[version]).fetchall()
         db.pragma("user_version", version)
