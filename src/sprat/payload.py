@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 
-from sprat import model
+from sprat import jsontext, model
 from sprat.errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -20,7 +19,6 @@ MAX_NAME_CHARS = 128
 MAX_DELAY_SECONDS = 10 * 365 * 86400.0
 
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
 _64_BITS = (1 << 64) - 1
 _SCALARS = (str, int, float, bool, type(None))
 
@@ -29,7 +27,7 @@ def encode(value: object, what: str) -> str:
     """JSON text that decodes to an equal value, or InvalidInput."""
     try:
         _check_json(value)
-        text = _encode(value)
+        text = jsontext.dumps(value)
         size = len(text) if text.isascii() else len(text.encode())
     except RecursionError:
         raise InvalidInput(f"the {what} is nested too deeply, or contains itself") from None
@@ -158,7 +156,7 @@ def settings_from(stored: str) -> model.PoolSettings:
     known = model.PoolSettings().as_dict()
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
-        for name, value in json.loads(stored).items()
+        for name, value in jsontext.loads(stored).items()
         if name in known
     }
     return model.PoolSettings(**values)

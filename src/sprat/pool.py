@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from sprat import model, payload
+from sprat import jsontext, model, payload
 from sprat.backend import Backend, ClaimRef, WorkerRef
 from sprat.errors import InvalidInput, UnknownItem
 
@@ -295,7 +293,10 @@ class WorkPool:
 
     def requeue(self, *item_ids: str) -> int:
         """Make poisoned, cancelled and backlog items pending again; how many were."""
-        return self._backend.requeue(self.name, item_ids)
+        requeued = self._backend.requeue(self.name, item_ids)
+        if requeued:
+            self._after_push(self.name)
+        return requeued
 
     def pause(self, seconds: float | None = None) -> None:
         """Hand out no items for this long, or until `resume`."""
@@ -304,6 +305,7 @@ class WorkPool:
 
     def resume(self) -> None:
         self._backend.pause(self.name, 0.0)
+        self._after_push(self.name)
 
     def state(self) -> model.PoolState:
         return self._backend.pool_state(self.name)
@@ -315,7 +317,7 @@ class WorkPool:
         state = self.state()
         after = settings.changed(state.settings, changes)
         expected = state.version if if_version is None else if_version
-        changed = self._backend.configure(self.name, json.dumps(after.as_dict()), expected)
+        changed = self._backend.configure(self.name, jsontext.dumps(after.as_dict()), expected)
         if changed or if_version is not None:
             return changed
         return self.configure(**changes)  # somebody else changed them in between: merge again

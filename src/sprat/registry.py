@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from sprat import model, payload
+from sprat import jsontext, model, payload
 from sprat.backend import Backend, ClaimRef
 from sprat.errors import InvalidInput
 from sprat.pool import worker_ref
@@ -108,4 +106,4 @@ def _metadata_text(metadata: Mapping[str, Any] | None) -> str | None:
     if metadata is None:
         return None
     text = payload.encode(dict(metadata), "metadata")
-    return text if json.loads(text) else None
+    return text if jsontext.loads(text) else None

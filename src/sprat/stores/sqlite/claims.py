@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 
-from sprat import model, retry
+from sprat import jsontext, model, retry
 from sprat.errors import UnknownItem, UnknownWorker
 from sprat.payload import settings_from
 from sprat.stores.sqlite import lanes, tally
-from sprat.stores.sqlite.rows import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +128,7 @@ def _choose(tx: WriteTransaction, pool: str, worker: WorkerRef, n: int) -> list[
     if not has_lanes:
         return lanes.in_order(tx, pool, n)
     turns = lanes.Turns(tx, pool, turn, settings_from(settings))
-    rows = lanes.in_turn(tx, pool, n, {"", *json.loads(capabilities)}, turns)
+    rows = lanes.in_turn(tx, pool, n, {"", *jsontext.loads(capabilities)}, turns)
     if has_tenants:
         turns.keep([row[lanes.TENANT] for row in rows])
     return rows
@@ -144,9 +142,9 @@ def _claimed(
     checkpoint, progress, note, error, created_at, given_back = row[12:]
     return model.WorkItem.of(
         (
-            *(item_id, pool, decode(data), model.CLAIMED, attempts + 1, max_retries, priority),
-            *(tenant or None, group or None, key, worker_id, epoch + 1, token),
-            None if checkpoint is None else decode(checkpoint),
+            *(item_id, pool, jsontext.loads(data), model.CLAIMED, attempts + 1, max_retries),
+            *(priority, tenant or None, group or None, key, worker_id, epoch + 1, token),
+            None if checkpoint is None else jsontext.loads(checkpoint),
             *(progress, note, None, error, created_at, None, now, None, given_back),
         )
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from sprat import model
 from sprat.errors import KeyConflict, UnknownItem
 from sprat.stores.sqlite import tally
@@ -138,6 +136,8 @@ def _push_keyed(tx: WriteTransaction, pool: str, item: model.NewItem) -> str:
 
 
 def _same_payload(known: tuple[str, str], item: model.NewItem) -> str:
+    import json
+
     stored, sent = (json.dumps(json.loads(text), sort_keys=True) for text in (known[1], item.data))
     if stored != sent:
         raise KeyConflict(

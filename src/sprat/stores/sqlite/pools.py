@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from sprat import model
+from sprat import jsontext, model
 from sprat.payload import settings_from
 from sprat.stores.sqlite import items
 
@@ -71,8 +69,8 @@ def configure(tx: WriteTransaction, pool: str, settings: str, version: int | Non
     stored, current = (row[0], row[1]) if row else ("{}", 0)
     if version not in (None, current):
         return False
-    merged = {**json.loads(stored), **json.loads(settings)}
-    tx.run(CONFIGURE, (pool, json.dumps(merged)))
+    merged = {**jsontext.loads(stored), **jsontext.loads(settings)}
+    tx.run(CONFIGURE, (pool, jsontext.dumps(merged)))
     return True
 
 

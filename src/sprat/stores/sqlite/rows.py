@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from sprat import model
+from sprat import jsontext, model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,25 +28,17 @@ WORKER_FIELDS = (
 
 def item_of(row: tuple[Any, ...]) -> model.WorkItem:
     values = list(row)
-    values[2] = decode(values[2])
+    values[2] = jsontext.loads(values[2])
     values[7] = values[7] or None  # tenant and group are '' in the table
     values[8] = values[8] or None
     for place in (13, 16):  # checkpoint and result
         if values[place] is not None:
-            values[place] = decode(values[place])
+            values[place] = jsontext.loads(values[place])
     return model.WorkItem.of(values)
-
-
-def decode(text: str) -> Any:
-    """JSON text that payload.encode made: no white space around it, so nothing to skip."""
-    return _decode(text)[0]
-
-
-_decode = json.JSONDecoder().raw_decode
 
 
 def worker_of(row: tuple[Any, ...]) -> model.WorkerRecord:
     values = dict(zip(WORKER_FIELDS, row, strict=True))
-    values["capabilities"] = tuple(json.loads(values["capabilities"]))
-    values["metadata"] = json.loads(values["metadata"])
+    values["capabilities"] = tuple(jsontext.loads(values["capabilities"]))
+    values["metadata"] = jsontext.loads(values["metadata"])
     return model.WorkerRecord(**values)

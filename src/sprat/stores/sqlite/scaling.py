@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from sprat import model
+from sprat import jsontext, model
 from sprat.backend import WorkerRef
 from sprat.payload import new_id
 from sprat.stores.sqlite import items, statistics, workers
@@ -142,7 +140,7 @@ def record(
     row = (
         *(pool, group or "", version + 1, tx.now, decision.policy, decision.direction),
         *(decision.current, decision.desired, decision.reason),
-        *(json.dumps(dict(decision.inputs)), json.dumps(launched), json.dumps(drained)),
+        *(jsontext.dumps(dict(decision.inputs)), jsontext.dumps(launched), jsontext.dumps(drained)),
     )
     tx.run(KEEP, row)
     return _decision_of((version + 1, tx.now, pool, group or "", *row[4:]))
@@ -157,7 +155,7 @@ def _reserve(tx: WriteTransaction, decision: model.Decision) -> str:
     tx.run(
         RESERVE,
         (
-            *(worker_id, decision.pool, decision.group or "", json.dumps(capabilities)),
+            *(worker_id, decision.pool, decision.group or "", jsontext.dumps(capabilities)),
             *(tx.now, tx.now, deadline, tx.now + deadline),
         ),
     )
@@ -182,7 +180,7 @@ def decisions(
 def _decision_of(row: tuple[Any, ...]) -> model.RecordedDecision:
     values = dict(zip(DECISION_FIELDS, row, strict=True))
     values["group"] = values["group"] or None
-    values["inputs"] = json.loads(values["inputs"])
-    values["launched"] = tuple(json.loads(values["launched"]))
-    values["drained"] = tuple(json.loads(values["drained"]))
+    values["inputs"] = jsontext.loads(values["inputs"])
+    values["launched"] = tuple(jsontext.loads(values["launched"]))
+    values["drained"] = tuple(jsontext.loads(values["drained"]))
     return model.RecordedDecision(**values)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 
-from sprat import model
+from sprat import jsontext, model
 from sprat.errors import UnknownWorker
 from sprat.payload import settings_from
 from sprat.record import Record
@@ -77,7 +76,7 @@ def _ready(
     if not has_lanes:
         return lanes.in_order(tx, pool, 1)
     turns = lanes.Turns(tx, pool, turn, settings_from(settings))
-    return lanes.in_turn(tx, pool, 1, {"", *json.loads(capabilities)}, turns)
+    return lanes.in_turn(tx, pool, 1, {"", *jsontext.loads(capabilities)}, turns)
 
 
 def _capabilities(tx: Transaction, worker: WorkerRef) -> str | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from sprat import model
+from sprat import jsontext, model
 from sprat.backend import too_late
 from sprat.errors import UnknownWorker
 from sprat.stores.sqlite import claims
@@ -79,7 +77,7 @@ def find(tx: Transaction, which: model.WorkerFilter) -> list[model.WorkerRecord]
     rows = tx.run(
         LIST,
         (
-            None if status is None else json.dumps(list(status)),
+            None if status is None else jsontext.dumps(list(status)),
             which.pool_id,
             None if stale is None else tx.now - stale,
             which.capability,
@@ -96,13 +94,13 @@ def register(tx: WriteTransaction, worker: model.WorkerRegistration) -> model.Wo
         claims.release(tx, worker.worker_id, reason="it registered again")
     capabilities = list(worker.capabilities)
     if worker.reserved:
-        launched_with = json.loads(row[5])
+        launched_with = jsontext.loads(row[5])
         capabilities = [*launched_with, *(c for c in capabilities if c not in launched_with)]
     tx.run(
         REGISTER,
         (
-            *(worker.worker_id, worker.host, worker.pid, json.dumps(capabilities)),
-            *(worker.pool_id, tx.now, worker.lease_seconds, json.dumps(dict(worker.metadata))),
+            *(worker.worker_id, worker.host, worker.pid, jsontext.dumps(capabilities)),
+            *(worker.pool_id, tx.now, worker.lease_seconds, jsontext.dumps(dict(worker.metadata))),
         ),
     )
     if row is not None and row[0] == model.STARTING:
@@ -139,7 +137,7 @@ def heartbeat(
 
 
 def _merged(stored: str, sent: str) -> str:
-    return json.dumps({**json.loads(stored), **json.loads(sent)})
+    return jsontext.dumps({**jsontext.loads(stored), **jsontext.loads(sent)})
 
 
 def _state(tx: Transaction, worker_id: str) -> tuple[Any, ...]:

@@ -1,0 +1,73 @@
+"""JSON text, by the C half of the standard module alone.
+
+Its Python half imports `re`, which costs a worker that starts from nothing half of what Python's
+own start does. What is unusual (another Python, text that is not JSON) goes through `json` itself.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_WHITE = " \t\n\r"
+_scan: Callable[[str, int], tuple[Any, int]] | None = None
+_new_encoder: Callable[..., Callable[[object, int], tuple[str, ...]]] | None = None
+
+
+class _Rules:
+    """What json.JSONDecoder has by default."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    memo: dict[str, str] = {}
+
+    @staticmethod
+    def parse_constant(name: str) -> float:
+        return float({"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}[name])
+
+
+def loads(text: str | bytes) -> Any:
+    """As json.loads."""
+    if _scan is not None and isinstance(text, str):
+        stripped = text.strip(_WHITE)
+        try:
+            value, end = _scan(stripped, 0)
+            if end == len(stripped):
+                return value
+        except (StopIteration, ValueError):
+            pass  # json has the words for what is wrong
+    import json
+
+    return json.loads(text)
+
+
+def dumps(value: object) -> str:
+    """As json.dumps, without white space, escapes for what is not ASCII, or not-a-number."""
+    if _new_encoder is not None:
+        encode = _new_encoder({}, _refuse, _quote, None, ":", ",", False, False, False)
+        return "".join(encode(value, 0))
+    import json
+
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+
+
+def _refuse(value: object) -> None:
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+try:
+    from _json import encode_basestring as _quote
+    from _json import make_encoder as _new_encoder
+    from _json import make_scanner
+
+    _scan = make_scanner(_Rules)  # type: ignore[arg-type]  # any object with these attributes does
+    _example = '{"a":[1,2.5,null,"é"]}'
+    if dumps(loads(_example)) != _example:
+        raise TypeError("this Python's _json is another one")
+except (ImportError, TypeError, AttributeError):
+    _scan = _new_encoder = None
