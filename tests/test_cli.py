@@ -130,9 +130,9 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_demo_proves_that_nothing_is_lost(tmp_path: Path) -> None:
     answer = run("demo", env={**os.environ, "TMPDIR": str(tmp_path)})
     assert (answer.returncode, answer.stderr) == (0, "")
-    for promise in ("kill -9", "job 5 is free again", "starts again, attempt 2", "poisoned"):
+    for promise in ("kill -9", "its job is free again", "starts again, attempt 2", "poisoned"):
         assert promise in answer.stdout
-    assert answer.stdout.count("  yes  ") == 5
+    assert answer.stdout.count("  yes  ") == 6
     assert "  NO   " not in answer.stdout
     assert max(map(len, answer.stdout.splitlines())) <= 80
     assert "\033" not in answer.stdout
@@ -149,7 +149,7 @@ def test_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     )
     with demo:
         assert demo.stdout
-        pid = next(int(line.rpartition(" ")[2]) for line in demo.stdout if "registered" in line)
+        pid = next(int(line.rpartition(" ")[2]) for line in demo.stdout if "appeared" in line)
         demo.send_signal(signal.SIGINT)
         _, complaint = demo.communicate(timeout=30)
     assert (demo.returncode, complaint) == (130, "")

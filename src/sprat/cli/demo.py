@@ -89,8 +89,9 @@ class Demo:
         return self._prove()
 
     def clean_up(self) -> None:
-        """End what still runs, if the demo was interrupted."""
-        for worker in self.store.workers.list(status=model.LIVE):
+        """End what still runs, if the demo was interrupted: nobody new, and nobody left."""
+        self.pool.pause()
+        for worker in self._live():
             if worker.pid is not None:
                 _kill(worker.pid)
 
