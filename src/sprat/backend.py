@@ -126,7 +126,9 @@ class Backend:
 
     def request_check(self, pool: str, max_workers: int) -> bool:
         """Ask for a scaling pass. True for the one who has to start it: work waits that nobody
-        idle will take, the fleet may grow, and nobody else asked in the last few seconds."""
+        idle will take, the fleet may grow, and nobody else asked in the last few seconds. Also
+        when all work is delayed and nobody is there, for somebody has to wait for it: once for
+        each earlier due time."""
         raise NotImplementedError
 
     def begin_check(self, pool: str) -> None:

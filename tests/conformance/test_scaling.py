@@ -322,6 +322,32 @@ def test_pass_that_has_begun_may_be_asked_for_again(pool: WorkPool, store: Store
     assert ask(pool, store)
 
 
+def test_delayed_work_needs_somebody_who_waits_for_the_first_of_it(
+    pool: WorkPool, store: Store, advance: Advance
+) -> None:
+    def asked() -> bool:
+        answer = ask(pool, store)
+        store.backend.begin_check(pool.name)
+        return answer
+
+    pool.push("late", delay=100)
+    assert [asked(), asked()] == [True, False]
+    pool.push("later", delay=200)
+    assert not asked()
+    pool.push("earlier", delay=50)
+    assert [asked(), asked()] == [True, False]
+    advance(60)  # whoever waited for it is dead
+    assert asked()
+
+
+def test_delayed_work_needs_nobody_else_while_somebody_is_there(
+    pool: WorkPool, store: Store
+) -> None:
+    launch(pool, 1)
+    pool.push("late", delay=100)
+    assert not ask(pool, store)
+
+
 def test_pass_that_never_began_may_be_asked_for_again(
     pool: WorkPool, store: Store, advance: Advance
 ) -> None:
@@ -337,7 +363,6 @@ def test_no_pass_is_needed_without_waiting_work(
     assert not ask(pool, store)
     pool.push("running")
     pool.claim("w1")
-    pool.push("later", delay=60)
     pool.push("parked", backlog=True)
     assert not ask(pool, store)
 

@@ -22,9 +22,24 @@ def request_check(state: State, name: str, max_workers: int, now: float) -> bool
     starting = sum(worker.status == model.STARTING for worker in fleet)
     active = [worker for worker in fleet if worker.status == model.ACTIVE]
     idle = sum(not worker.claims for worker in active)
-    if starting + len(active) >= max_workers or pool.counts().ready <= starting + idle:
+    if starting + len(active) >= max_workers:
+        return False
+    waiting = pool.counts().ready
+    if not waiting and not starting and not active:
+        return _request_wait(pool, now)
+    if waiting <= starting + idle:
         return False
     pool.check_asked_at = now
+    return True
+
+
+def _request_wait(pool: Pool, now: float) -> bool:
+    """Nobody is there, and all work is delayed: somebody has to wait for the first of it."""
+    due = min((item.ready_at for item in pool.delayed), default=None)
+    if due is None or (pool.awaited_at is not None and now < pool.awaited_at <= due):
+        return False
+    pool.check_asked_at = now
+    pool.awaited_at = due
     return True
 
 

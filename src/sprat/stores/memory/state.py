@@ -39,6 +39,7 @@ class Pool:
         self.settings = model.PoolSettings()
         self.version = 0
         self.paused_until = 0.0  # infinite: until resumed
+        self.awaited_at: float | None = None  # the due time that a pass was last asked for
         self.check_asked_at: float | None = None  # a scaling pass was asked for, and has not begun
 
         self.items: dict[str, Item] = {}  # in order of arrival

@@ -27,6 +27,12 @@ INSERT INTO pool (name, paused_until) VALUES (?1, ?2)
 ON CONFLICT DO UPDATE SET paused_until = ?2
 """
 ASKED_AT = "SELECT check_asked_at FROM pool WHERE name = ?"
+AWAITED_AT = "SELECT awaited_at FROM pool WHERE name = ?"
+AWAIT = "UPDATE pool SET awaited_at = ?2 WHERE name = ?1"
+NEXT_DUE = """
+SELECT min(run_at) FROM work_pool
+WHERE pool_name = ? AND status = 'pending' AND run_at IS NOT NULL
+"""
 ASK = "UPDATE pool SET check_asked_at = ?2 WHERE name = ?1"
 FLEET = """
 SELECT coalesce(sum(status = 'starting'), 0), coalesce(sum(status = 'active'), 0),
@@ -87,9 +93,23 @@ def request_check(tx: WriteTransaction, pool: str, max_workers: int) -> bool:
     starting, active, idle = tx.run(FLEET, (pool, tx.now)).get
     if starting + active >= max_workers:
         return False
-    if items.counts(tx, pool).ready <= starting + idle:
+    waiting = items.counts(tx, pool).ready
+    if not waiting and not starting and not active:
+        return _request_wait(tx, pool)
+    if waiting <= starting + idle:
         return False
     tx.run(ASK, (pool, tx.now))
+    return True
+
+
+def _request_wait(tx: WriteTransaction, pool: str) -> bool:
+    """Nobody is there, and all work is delayed: somebody has to wait for the first of it."""
+    due = tx.run(NEXT_DUE, (pool,)).get
+    awaited_at = tx.run(AWAITED_AT, (pool,)).get
+    if due is None or (awaited_at is not None and tx.now < awaited_at <= due):
+        return False
+    tx.run(ASK, (pool, tx.now))
+    tx.run(AWAIT, (pool, due))
     return True
 
 

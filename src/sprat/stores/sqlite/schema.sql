@@ -19,7 +19,8 @@ CREATE TABLE pool (
     has_tenants INTEGER NOT NULL DEFAULT 0,
     turn INTEGER NOT NULL DEFAULT 0,        -- the last turn that a tenant was given
     purged_to INTEGER NOT NULL DEFAULT 0,   -- the seq at which the last purge stopped looking
-    check_asked_at REAL                     -- when somebody last asked for a pass not yet begun
+    check_asked_at REAL,                    -- when somebody last asked for a pass not yet begun
+    awaited_at REAL                         -- the due time that a pass was last asked for
 ) WITHOUT ROWID;
 
 CREATE TABLE pool_count (

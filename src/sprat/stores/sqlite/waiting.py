@@ -9,6 +9,7 @@ from sprat.errors import UnknownWorker
 from sprat.payload import settings_from
 from sprat.record import Record
 from sprat.stores.sqlite import lanes
+from sprat.stores.sqlite.pools import NEXT_DUE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN_SECONDS = 1.0  # a waiter looks this often even if the bell is silent
 
-NEXT_DUE = """
-SELECT min(run_at) FROM work_pool
-WHERE pool_name = ? AND status = 'pending' AND run_at IS NOT NULL
-"""
 POOL = "SELECT paused_until, has_lanes, turn, settings FROM pool WHERE name = ?"
 WORKER = "SELECT status, incarnation, capabilities FROM worker_registry WHERE worker_id = ?"
 
