@@ -143,6 +143,8 @@ class PoolSettings(Record):
     retry_cap_seconds: float = 300.0
 
     launcher: str = "process"
+    policy: str = "queue-depth"  # how many workers there should be: one of scaling/policies.py
+    policy_options: Mapping[str, Any] = {}  # its own settings
     min_workers: int = 0
     max_workers: int = 10
     max_jobs: int = 0  # a worker leaves after so many; 0: when there is no work left

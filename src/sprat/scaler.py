@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sprat import checker, payload
 from sprat.errors import StoreUnavailable
-from sprat.model import ACTIVE, STARTING, Decision, WorkerRecord
+from sprat.model import Decision
 from sprat.record import Record
+from sprat.scaling import victims
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,27 +56,22 @@ def scale(
 
 def decide(seen: Snapshot, target: int, start_deadline_seconds: float) -> Decision:
     """Pure: what brings the fleet that was seen to the target."""
-    fleet = [w for w in seen.workers if w.status in (STARTING, ACTIVE)]
-    surplus = sorted(fleet, key=_reluctance)[: max(0, len(fleet) - target)]
-    deficit = max(0, target - len(fleet))
+    current = len(victims.fleet(seen.workers))
+    surplus = victims.choose(seen.workers, current - target, spare_busy=False)
+    deficit = max(0, target - current)
     return Decision(
         pool=seen.pool,
         group=seen.group,
         policy=NAME,
         direction="up" if deficit else "down" if surplus else "hold",
-        current=len(fleet),
+        current=current,
         desired=target,
-        reason=f"{len(fleet)} workers, {target} wanted by hand",
+        reason=f"{current} workers, {target} wanted by hand",
         launch=deficit,
-        drain=tuple(worker.worker_id for worker in surplus),
+        drain=surplus,
         max_workers=target,
         start_deadline_seconds=start_deadline_seconds,
     )
-
-
-def _reluctance(worker: WorkerRecord) -> tuple[bool, bool, float]:
-    """Whom to send away last: those with work, then those longest here."""
-    return (worker.claims > 0, worker.status == ACTIVE, -worker.started_at)
 
 
 def _scaled(decision: Decision, launched: tuple[str, ...], drained: tuple[str, ...]) -> Scaled:

@@ -28,6 +28,10 @@ def changed(now: PoolSettings, changes: Mapping[str, object]) -> PoolSettings:
         )
     if after.handler is not None and after.command is not None:
         raise InvalidInput("a pool has a handler or a command, not both")
+    if changes.keys() & {"policy", "policy_options", "min_workers", "max_workers"}:
+        from sprat.scaling import policies
+
+        policies.check(after)
     return after
 
 
@@ -94,6 +98,17 @@ def _command(value: object, name: str) -> None:
         raise InvalidInput(f"{name} must name a program")
 
 
+def _policy(value: object, name: str) -> None:
+    from sprat.scaling import policies
+
+    policies.find(value)
+
+
+def _policy_options(value: object, name: str) -> None:
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise InvalidInput(f"{name} must be a mapping from option to value, not {value!r}")
+
+
 def _tenant_limits(value: object, name: str) -> None:
     if not isinstance(value, dict):
         raise InvalidInput(f"{name} must be a mapping from tenant to number")
@@ -113,6 +128,8 @@ CHECKS: dict[str, Callable[[object, str], object]] = {
     "retry_cap_seconds": _seconds,
     "heartbeat_seconds": _some_seconds,
     "launcher": _one_of(*LAUNCHERS),
+    "policy": _policy,
+    "policy_options": _policy_options,
     "min_workers": _whole(0, MAX_WORKERS),
     "max_workers": _whole(0, MAX_WORKERS),
     "max_jobs": _whole(0, 1_000_000_000),

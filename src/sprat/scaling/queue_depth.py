@@ -1,16 +1,28 @@
 """The queue-depth policy: one worker for each item that nobody idle will take, up to a maximum.
 
-Launches that keep failing (a handler that cannot be imported, a full machine) are tried one at a
-time, ever more slowly, instead of filling the machine with processes that die.
+It only ever adds: its workers leave by themselves when there is nothing left to do.
 """
 
 from __future__ import annotations
 
 from sprat.model import Decision, PoolSettings, Snapshot
+from sprat.record import Record
+from sprat.scaling.brake import braked, pause_left
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.scaling.options import Check
+
+__all__ = ["CHECKS", "NAME", "Options", "decide", "pause_left", "wanted"]
 
 NAME = "queue-depth"
-FIRST_PAUSE_SECONDS = 1.0
-LONGEST_PAUSE_SECONDS = 60.0
+
+
+class Options(Record):
+    """None: min_workers and max_workers say it all."""
+
+
+CHECKS: dict[str, Check] = {}
 
 
 def wanted(*, ready: int, idle: int, starting: int, active: int, maximum: int) -> int:
@@ -30,12 +42,7 @@ def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
         maximum=settings.max_workers,
     )
     launch = max(launch, settings.min_workers - current)
-    reason = _reason(seen, settings, launch)
-    pause = pause_left(seen)
-    if launch and pause > 0:
-        launch, reason = 0, f"{_failures(seen)}: the next try is in {pause:.0f} s"
-    elif launch > 1 and seen.launch_failures:
-        launch, reason = 1, f"{_failures(seen)}: trying one"
+    launch, reason = braked(seen, launch, _reason(seen, settings, launch))
     return Decision(
         pool=seen.pool,
         group=seen.group,
@@ -72,16 +79,3 @@ def _reason(seen: Snapshot, settings: PoolSettings, launch: int) -> str:
     if seen.active + seen.starting >= settings.max_workers:
         return f"{waiting}, {fleet}: at the {limit}"
     return f"{waiting}, {fleet}: enough are idle or starting"
-
-
-def _failures(seen: Snapshot) -> str:
-    n = seen.launch_failures
-    return f"{n} launch{'' if n == 1 else 'es'} in a row did not come to work"
-
-
-def pause_left(seen: Snapshot) -> float:
-    """Seconds until a launch may be tried again after those that failed."""
-    if not seen.launch_failures or seen.last_launch_failure_at is None:
-        return 0.0
-    pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** (seen.launch_failures - 1))
-    return seen.last_launch_failure_at + pause - seen.now

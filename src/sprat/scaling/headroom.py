@@ -1,0 +1,46 @@
+"""The headroom policy: workers for all that waits and runs, and some per cent more:
+ceil((waiting + running) * (1 + headroom_percent / 100)).
+"""
+
+from __future__ import annotations
+
+from sprat.model import Decision, PoolSettings, Snapshot
+from sprat.record import Record
+from sprat.scaling import options, sizing
+
+NAME = "headroom"
+
+
+class Options(Record):
+    headroom_percent: float = 20.0
+    scale_down_delay_seconds: float = 300.0  # between two changes down
+
+
+CHECKS = {
+    "headroom_percent": options.number(10_000),
+    "scale_down_delay_seconds": options.seconds,
+}
+
+
+def with_headroom(demand: int, percent: float) -> int:
+    return options.ceil(demand * (100.0 + percent) / 100.0)
+
+
+def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
+    own = Options(**settings.policy_options)
+    waiting, running = sizing.ready(seen), seen.counts.claimed
+    wanted = with_headroom(waiting + running, own.headroom_percent)
+    return sizing.decision(
+        NAME,
+        seen,
+        settings,
+        sizing.Want(
+            workers=wanted,
+            reason=(
+                f"{waiting} waiting, {running} running, "
+                f"{own.headroom_percent:g} % headroom: {wanted} wanted"
+            ),
+            terms={"headroom_percent": own.headroom_percent},
+            down_delay_seconds=own.scale_down_delay_seconds,
+        ),
+    )

@@ -1,0 +1,61 @@
+"""The policies by name: which there are, what options each takes, and the one that a pool has.
+
+A policy is a module with a NAME, a record `Options` with its defaults, CHECKS for each of them, and
+`decide(seen, settings)`, a pure function. `check(settings)`, where a module has one, looks at all
+settings together. A module is imported when a pool asks for it: workers are short-lived.
+"""
+
+from __future__ import annotations
+
+from sprat.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sprat.model import Decision, PoolSettings, Snapshot
+
+HOMES = {
+    "queue-depth": "queue_depth",
+    "pending-per-worker": "pending_per_worker",
+    "headroom": "headroom",
+    "step": "step",
+    "latency": "latency",
+    "fixed": "fixed",
+}
+
+
+def find(name: object) -> Any:
+    """The module of a policy, or InvalidInput."""
+    if not isinstance(name, str) or name not in HOMES:
+        from sprat.scaling.options import nearest
+
+        raise InvalidInput(f"there is no policy {name!r}{nearest(name, HOMES)}")
+    return __import__(f"sprat.scaling.{HOMES[name]}", fromlist=["decide"])
+
+
+def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
+    """What the pool's own policy makes of what was seen."""
+    decision: Decision = find(settings.policy).decide(seen, settings)
+    return decision
+
+
+def check(settings: PoolSettings) -> None:
+    """Refuse options that the policy does not have, or cannot use, in one sentence."""
+    policy = find(settings.policy)
+    try:
+        for name, value in settings.policy_options.items():
+            _check_option(policy, name, value)
+        if hasattr(policy, "check"):
+            policy.check(settings)
+    except InvalidInput as error:
+        raise InvalidInput(f"the policy {settings.policy}: {error}") from None
+
+
+def _check_option(policy: Any, name: object, value: object) -> None:
+    if name not in policy.CHECKS:
+        from sprat.scaling.options import nearest
+
+        known = nearest(name, policy.CHECKS) if policy.CHECKS else ": it has none"
+        raise InvalidInput(f"it has no option {name!r}{known}")
+    policy.CHECKS[name](value, name)

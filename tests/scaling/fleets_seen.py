@@ -1,0 +1,138 @@
+"""Snapshots to decide on, and what becomes of a fleet when a decision is carried out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from sprat.model import (
+    ACTIVE,
+    STARTING,
+    TERMINATING,
+    Counts,
+    Decision,
+    PoolSettings,
+    Snapshot,
+    Stats,
+    WorkerRecord,
+)
+
+NOW = 1_000_000.0
+
+
+def fleet(*, busy: int = 0, idle: int = 0, starting: int = 0, leaving: int = 0) -> Any:
+    """Workers b0.., i0.., s0.., t0..; within a kind the later came later."""
+    kinds = (
+        ("b", busy, ACTIVE, 1),
+        ("i", idle, ACTIVE, 0),
+        ("s", starting, STARTING, 0),
+        ("t", leaving, TERMINATING, 1),
+    )
+    return tuple(
+        WorkerRecord(
+            worker_id=f"{letter}{n}", status=status, claims=claims, started_at=NOW - 100 + n
+        )
+        for letter, many, status, claims in kinds
+        for n in range(many)
+    )
+
+
+def seen(
+    ready: int = 0, *, claimed: int | None = None, stats: Any = None, **about: Any
+) -> Snapshot:
+    workers = fleet(**{k: about.pop(k, 0) for k in ("busy", "idle", "starting", "leaving")})
+    running = sum(w.claims for w in workers)
+    return Snapshot(
+        pool="papers",
+        group=None,
+        version=0,
+        now=about.pop("now", NOW),
+        counts=Counts(pending=ready, claimed=running if claimed is None else claimed),
+        workers=workers,
+        stats=Stats(seconds=600.0) if stats is None else stats,
+        **about,
+    )
+
+
+def pool_settings(policy: str, low: int = 0, high: int = 10, **options: Any) -> PoolSettings:
+    return PoolSettings(policy=policy, policy_options=options, min_workers=low, max_workers=high)
+
+
+def after(before: Snapshot, decision: Decision) -> Snapshot:
+    """The snapshot of the same moment, once the decision is recorded."""
+    stay = [w for w in before.workers if w.worker_id not in decision.drain]
+    leave = [
+        w.replace(status=TERMINATING)
+        for w in before.workers
+        if w.worker_id in decision.drain and w.status == ACTIVE
+    ]
+    new = [
+        WorkerRecord(worker_id=f"n{before.version}-{n}", status=STARTING, started_at=before.now)
+        for n in range(decision.launch)
+    ]
+    times = {"up": "last_up_at", "down": "last_down_at"}
+    changes = {times[decision.direction]: before.now} if decision.direction in times else {}
+    return before.replace(workers=(*stay, *leave, *new), version=before.version + 1, **changes)
+
+
+POLICIES = ("queue-depth", "pending-per-worker", "headroom", "step", "latency", "fixed")
+
+small = st.integers(0, 15)
+moments = st.none() | st.floats(NOW - 1000, NOW)
+statistics = st.builds(
+    lambda n, wait, run: Stats(seconds=600.0, starts=n, finished=n, wait_p95=wait, run_p95=run),
+    *(st.integers(0, 3), st.floats(0, 10), st.floats(0, 10)),
+)
+snapshots = st.builds(
+    seen,
+    st.integers(0, 60),
+    busy=small,
+    idle=small,
+    starting=small,
+    leaving=st.integers(0, 3),
+    paused=st.booleans(),
+    last_up_at=moments,
+    last_down_at=moments,
+    launch_failures=st.sampled_from([0, 0, 0, 1, 5]),
+    last_launch_failure_at=moments,
+    stats=statistics,
+)
+option_sets = {
+    "queue-depth": st.just({}),
+    "pending-per-worker": st.fixed_dictionaries(
+        {
+            "target_pending_per_worker": st.floats(0, 20),
+            "scale_down_delay_seconds": st.floats(0, 900),
+        }
+    ),
+    "headroom": st.fixed_dictionaries(
+        {"headroom_percent": st.floats(0, 300), "scale_down_delay_seconds": st.floats(0, 900)}
+    ),
+    "step": st.fixed_dictionaries(
+        {
+            "steps": st.sampled_from(
+                [{"0": 0, "1-5": 1, "6-20": 3, "21+": 10}, {"0-5": 1, "6-20": 3}, {"0+": 4}]
+            ),
+            "scale_down_delay_seconds": st.floats(0, 900),
+        }
+    ),
+    "latency": st.fixed_dictionaries(
+        {
+            "preset": st.sampled_from(["balanced", "low-latency", "cost-optimized"]),
+            "scale_up_step": st.integers(0, 5),
+            "scale_down_step": st.integers(0, 5),
+            "scale_decision_interval_ms": st.floats(1, 5000),
+        }
+    ),
+    "fixed": st.just({}),
+}
+bounds = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(sorted)
+
+
+@st.composite
+def choices(draw: st.DrawFn, policies: tuple[str, ...] = POLICIES) -> PoolSettings:
+    """A pool's settings with any policy and any good options for it."""
+    policy = draw(st.sampled_from(policies))
+    low, high = draw(bounds)
+    return pool_settings(policy, low, high, **draw(option_sets[policy]))
