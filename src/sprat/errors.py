@@ -58,3 +58,20 @@ class Transient(JobError):
 
 class Poison(JobError):
     """Failed for good: do not try again."""
+
+
+class Unfinished(SpratError):
+    """An item whose result was asked for has none and will have none."""
+
+    def __init__(self, message: str = "", *, item_id: str = "", error: str | None = None) -> None:
+        super().__init__(message)
+        self.item_id = item_id
+        self.error = error  # as the store keeps it: what was raised, and where
+
+
+class JobFailed(Unfinished):
+    """The item is poisoned: out of attempts, or failed for good."""
+
+
+class JobCancelled(Unfinished):
+    """The item was cancelled before it was done."""

@@ -1,0 +1,64 @@
+"""Results: waiting for what became of an item."""
+
+from __future__ import annotations
+
+import time
+
+from sprat import model, payload, using
+from sprat.errors import JobCancelled, JobFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sprat.store import Store
+
+FIRST_PAUSE_SECONDS = 0.001
+LONGEST_PAUSE_SECONDS = 0.05  # what a result may come late by; 20 reads a second are hardly felt
+SLOWER = 1.25
+PASS_SECONDS = 10.0  # one lease: who died meanwhile can be told from who works
+
+
+def result(item_id: str, timeout: float | None = None, *, store: str | Store | None = None) -> Any:
+    """The result of an item, as soon as it has one: waits for `timeout` seconds, or for ever.
+
+    Raises JobFailed or JobCancelled when there will be none, TimeoutError when time is up. Whoever
+    waits also keeps the fleet going: every ten seconds a scaling pass, in case it died.
+    """
+    limit = None if timeout is None else payload.seconds(timeout, "timeout")
+    place = using.place(store)
+    began = time.monotonic()
+    passed_at = began
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        item = place.look(item_id)
+        if item.status in model.FINISHED:
+            return answer(item)
+        waited = time.monotonic() - began
+        if not place.has_workers or (limit is not None and waited >= limit):
+            raise TimeoutError(f"item {item_id} is {item.status} after {waited:.3g} seconds")
+        if began + waited - passed_at >= PASS_SECONDS:
+            passed_at = began + waited
+            _run_a_pass(place.store, item.pool)
+        time.sleep(pause if limit is None else min(pause, limit - waited))
+        pause = min(pause * SLOWER, LONGEST_PAUSE_SECONDS)
+
+
+def answer(item: model.WorkItem) -> Any:
+    """The result of a finished item, or the error that it ended with."""
+    if item.status == model.DONE:
+        return item.result
+    if item.status == model.CANCELLED:
+        raise JobCancelled(f"item {item.id} was cancelled", item_id=item.id, error=item.error)
+    tries = f"{item.attempts} attempt{'' if item.attempts == 1 else 's'}"
+    raise JobFailed(
+        f"item {item.id} failed after {tries}: {item.error}", item_id=item.id, error=item.error
+    )
+
+
+def _run_a_pass(store: Store, pool: str) -> None:
+    if store.url.startswith("memory:") or not store.pool(pool).state().settings.start_on_push:
+        return
+    from sprat import checker
+
+    checker.check(store, pool)

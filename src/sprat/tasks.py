@@ -1,0 +1,307 @@
+"""Tasks: functions that push themselves. `@sprat.task` above a function, and workers run it.
+
+A worker imports the function by name and calls it with the arguments that were pushed, so a task is
+a function at the top of a module that can be imported, and its arguments are JSON.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from sprat import model, processor, using
+from sprat.errors import InvalidInput, Poison
+from sprat.payload import encode, new_item, pool_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
+
+    from sprat.pool import WorkPool
+    from sprat.store import Store
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+    class Settings(TypedDict, total=False):
+        """Those of a pool, except what a task sets by itself; model.py says what they mean."""
+
+        directory: str
+        environment: Sequence[str]
+        isolation: Literal["process", "none"]
+        timeout_seconds: float | None
+        retry_base_seconds: float
+        retry_cap_seconds: float
+        launcher: str
+        policy: str
+        policy_options: Mapping[str, Any]
+        min_workers: int
+        max_workers: int
+        max_jobs: int
+        idle_seconds: float
+        heartbeat_seconds: float
+        start_deadline_seconds: float
+        start_on_push: bool
+        tenant_limit: int | None
+        tenant_limits: Mapping[str, int]
+        keep_done_seconds: float | None
+        keep_poisoned_seconds: float | None
+        keep_cancelled_seconds: float | None
+else:  # `typing` is 10 ms of start-up, for every worker
+
+    class Generic:
+        def __class_getitem__(cls, _: object) -> type:
+            return cls
+
+    P = R = None
+
+    def overload(function: object) -> object:
+        return function
+
+
+class Task(Generic[P, R]):
+    """A function with a pool. Calling it runs it here; `push` has a worker run it."""
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        pool: str | None,
+        max_retries: int,
+        settings: Mapping[str, Any],
+    ) -> None:
+        _check_function(function)
+        self.__wrapped__ = function
+        self.__name__: str = function.__name__
+        self.__qualname__: str = function.__qualname__
+        self.__module__ = function.__module__
+        self.__doc__ = function.__doc__
+        self.pool_name = pool_name(self.__name__ if pool is None else pool)
+        self.max_retries = max_retries
+        self._settings = _checked(settings)
+        self._accepts: Callable[..., object] | None = None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.__wrapped__(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<task {self.__module__}.{self.__qualname__} of pool {self.pool_name!r}>"
+
+    def push(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Store a call with these arguments; its id, once it is on disk."""
+        return Pusher(self).push(*args, **kwargs)
+
+    def push_many(self, calls: Iterable[Any]) -> list[str]:
+        """Store many calls, all or none, in one step. A tuple is the arguments of one call, a
+        dict its arguments by name, anything else its only argument."""
+        return Pusher(self).push_many(calls)
+
+    def options(
+        self,
+        *,
+        priority: int = 0,
+        delay: float = 0.0,
+        key: str | None = None,
+        tenant: str | None = None,
+        group: str | None = None,
+        max_retries: int | None = None,
+    ) -> Pusher[P]:
+        """`task.options(priority=5).push(...)`: the options of `WorkPool.push`."""
+        return Pusher(
+            self,
+            priority=priority,
+            delay=delay,
+            key=key,
+            tenant=tenant,
+            group=group,
+            max_retries=self.max_retries if max_retries is None else max_retries,
+        )
+
+    def pool(self, store: str | Store | None = None) -> WorkPool:
+        """The task's pool, in this store or in the one in use."""
+        where = using.place(store).store if store is None or isinstance(store, str) else store
+        return where.pool(self.pool_name)
+
+    def settings(self) -> Mapping[str, Any]:
+        """What the pool has to know, so that workers find the function."""
+        handler, directory = _home(self)
+        found = {"handler": handler, "command": None, "directory": directory}
+        return {**found, "start_on_push": True, **self._settings}
+
+    def run_item(self, item: model.WorkItem) -> Any:
+        """For workers: call the function with what was pushed."""
+        call = item.data
+        try:
+            args, kwargs = call["args"], call["kwargs"]
+            self.check(args, kwargs)
+        except (KeyError, TypeError, InvalidInput) as error:
+            raise Poison(f"this is no call of {self.__name__}: {error}") from None
+        return self.__wrapped__(*args, **kwargs)
+
+    def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Refuse arguments that the function does not take."""
+        if self._accepts is None:
+            self._accepts = _twin(self.__wrapped__)
+        try:
+            self._accepts(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidInput(str(error)) from None
+
+
+class Pusher(Generic[P]):
+    """A task with options for what is pushed."""
+
+    def __init__(self, task: Task[P, Any], **options: Any) -> None:
+        self._task = task
+        self._options = {"max_retries": task.max_retries, **options}
+        new_item(None, **self._options)  # refuses bad options now, not at the first push
+
+    def push(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Store a call with these arguments; its id, once it is on disk."""
+        return self._push([self._call(args, kwargs)])[0]
+
+    def push_many(self, calls: Iterable[Any]) -> list[str]:
+        """Store many calls, all or none, in one step: see `Task.push_many`."""
+        if self._options.get("key") is not None:
+            raise InvalidInput("a key names one item: push_many takes none")
+        return self._push([self._call(*_arguments(call)) for call in calls])
+
+    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._task.check(args, kwargs)
+        call = {"args": list(args), "kwargs": dict(kwargs)}
+        encode(call, f"call of {self._task.__name__}")
+        return call
+
+    def _push(self, calls: Sequence[Mapping[str, Any]]) -> list[str]:
+        if processor.is_importing():
+            raise InvalidInput(
+                f"{self._task.__module__} pushes while a worker imports it: put the code that "
+                "pushes under if __name__ == '__main__':"
+            )
+        place = using.place()
+        place.adopt(self._task)
+        items = [new_item(call, **self._options) for call in calls]
+        ids = place.store.pool(self._task.pool_name).push_items(items)
+        place.pushed(items)
+        return ids
+
+
+@overload
+def task(function: Callable[P, R], /) -> Task[P, R]: ...
+@overload
+def task(  # noqa: F811  (ruff does not see that this is typing's overload)
+    *, pool: str | None = None, max_retries: int = model.MAX_RETRIES, **settings: Unpack[Settings]
+) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+def task(  # noqa: F811
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    pool: str | None = None,
+    max_retries: int = model.MAX_RETRIES,
+    **settings: Any,
+) -> Any:
+    """Make a function a task: `@sprat.task`, or `@sprat.task(pool="papers", timeout_seconds=60)`
+    with any setting of a pool. The pool is named after the function if nothing else is said."""
+
+    def decorate(function: Callable[P, R]) -> Task[P, R]:
+        return Task(function, pool=pool, max_retries=max_retries, settings=settings)
+
+    return decorate if function is None else decorate(function)
+
+
+# -- what can be a task, and where workers find it ----------------------------------------------
+
+
+def _check_function(function: Any) -> None:
+    if type(function) is not type(_check_function):
+        raise InvalidInput(f"a task is a function, not {function!r}")
+    if function.__name__ == "<lambda>":
+        raise InvalidInput("a lambda has no name to find it by: write the task as a def")
+    inside, _, _ = function.__qualname__.rpartition(".")
+    if inside and not inside.endswith("<locals>"):
+        raise InvalidInput(f"{function.__qualname__} is a method: a task is a function of a module")
+
+
+def _checked(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    from sprat import settings
+
+    own = [name for name in ("handler", "command") if name in given]
+    if own:
+        raise InvalidInput(f"a task sets {own[0]} by itself")
+    settings.changed(model.PoolSettings(), given)
+    return given
+
+
+def _home(task: Task[P, R]) -> tuple[str, str]:
+    """The path by which workers import the task, and the directory in which they do."""
+    what = f"task {task.__name__!r}"
+    if task.__qualname__ != task.__name__:
+        raise InvalidInput(f"{what} is inside a function: move it to the top of its module")
+    module = sys.modules.get(task.__module__)
+    file = getattr(module, "__file__", None)
+    if module is None or not file or not os.path.exists(file):
+        raise InvalidInput(f"{what} is in no file that workers could import: put it into one")
+    if getattr(module, task.__name__, None) is not task:
+        raise InvalidInput(
+            f"{what} is not what {task.__module__} calls {task.__name__}: put @sprat.task above "
+            "its def"
+        )
+    name = _importable_name(module, file, what)
+    parents = name.count(".") + 1 + (os.path.basename(file) == "__init__.py")
+    directory = os.path.abspath(file)
+    for _ in range(parents):
+        directory = os.path.dirname(directory)
+    return f"{name}:{task.__name__}", directory
+
+
+def _importable_name(module: Any, file: str, what: str) -> str:
+    """The main script has another name for those who import it."""
+    if module.__name__ != "__main__":
+        name: str = module.__name__
+    elif module.__spec__ is not None:  # python -m package.module
+        name = module.__spec__.name
+    else:
+        name, extension = os.path.splitext(os.path.basename(file))
+        if extension != ".py" or not name.isidentifier():
+            raise InvalidInput(
+                f"{what} is in {os.path.basename(file)}, which workers cannot import: give the "
+                "file a name of letters, digits and _ that ends with .py"
+            )
+    return name
+
+
+# -- arguments ----------------------------------------------------------------------------------
+
+
+def _arguments(call: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    if isinstance(call, tuple):
+        return call, {}
+    if isinstance(call, dict):
+        return (), call
+    return (call,), {}
+
+
+def _twin(function: Any) -> Callable[..., object]:
+    """A function that takes the same arguments and does nothing: Python itself says what is
+    wrong with a call. (`inspect.signature` is 9 ms of start-up, for a job that pushes.)"""
+    called = function.__name__
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = function.__code__
+    n, only = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames
+    optional = n - len(function.__defaults__ or ())
+    parts = [f"{name}=0" if at >= optional else name for at, name in enumerate(names[:n])]
+    if code.co_posonlyargcount:
+        parts.insert(code.co_posonlyargcount, "/")
+    has_rest, has_named = bool(code.co_flags & 4), bool(code.co_flags & 8)
+    if has_rest or only > n:
+        parts.append(f"*{names[only]}" if has_rest else "*")
+    defaults = function.__kwdefaults__ or {}
+    parts += [f"{name}=0" if name in defaults else name for name in names[n:only]]
+    if has_named:
+        parts.append(f"**{names[only + has_rest]}")
+    twin: Any = eval(f"lambda {', '.join(parts)}: None", {})
+    twin.__qualname__ = called
+    return twin  # type: ignore[no-any-return]  # it is what was just written
