@@ -1,0 +1,134 @@
+"""The `sprat` command: finds the subcommand, and turns errors into one sentence and a code.
+
+Each subcommand is a module with `main(arguments) -> exit code`, imported only when it is called.
+Exit codes: 0 done, 1 failed, 2 usage or bad input, 130 interrupted, 141 the reader went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from sprat import __version__
+from sprat.errors import InvalidInput, SpratError, StoreUnavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DONE, FAILED, USAGE, INTERRUPTED, NO_READER = 0, 1, 2, 130, 141
+
+# name: (module, what it is for)
+COMMANDS = {
+    "demo": ("sprat.cli.demo", "watch a small fleet lose a worker and no work"),
+    "init": ("sprat.cli.init", "write a sprat.yml and an example to begin with"),
+    "apply": ("sprat.cli.apply", "write the pools of sprat.yml to the store"),
+    "doctor": ("sprat.cli.doctor", "check the store, the handlers and the fleet"),
+    "push": ("sprat.cli.push", "add jobs to a pool"),
+    "work": ("sprat.cli.work", "be a worker, here in the foreground"),
+    "check": ("sprat.cli.check", "run one scaling pass: start the workers that are needed"),
+    "reap": ("sprat.cli.reap", "mark dead workers lost and free their jobs"),
+    "scale": ("sprat.cli.scale", "set the number of workers by hand, once"),
+    "status": ("sprat.cli.status", "show the pools: what waits, runs and is done"),
+    "watch": ("sprat.cli.watch", "wait until a pool's work is done"),
+    "jobs": ("sprat.cli.jobs", "list, show, requeue, cancel or purge jobs"),
+    "workers": ("sprat.cli.workers", "list, show or drain workers"),
+    "explain": ("sprat.cli.explain", "tell why the fleet has the size it has"),
+    "pause": ("sprat.cli.pause", "hand out no more jobs of a pool"),
+    "resume": ("sprat.cli.resume", "hand them out again"),
+    "completion": ("sprat.cli.completion", "print a completion script for your shell"),
+}
+
+
+class UsageError(InvalidInput):
+    """The command line cannot be understood."""
+
+
+class Answered(Exception):
+    """`--help` was asked for and has been printed: there is nothing else to do."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    _make_every_text_printable()
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        if sys.stdout is not None:  # None when started with standard output closed
+            sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _forget_output()
+        return NO_READER
+    except SpratError as error:
+        return _complain(error, FAILED if isinstance(error, StoreUnavailable) else USAGE)
+    except OSError as error:  # a full disk, a missing right: the machine's trouble, not a bug
+        _forget_output()
+        return _complain(error.strerror or error, FAILED)
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments:
+        print(_help(), file=sys.stderr)
+        return USAGE
+    name, *rest = arguments
+    if name in ("--help", "-h", "help"):
+        print(_help())
+        return DONE
+    if name in ("--version", "-V"):
+        print(f"sprat {__version__}")
+        return DONE
+    if name not in COMMANDS:
+        raise UsageError(_unknown(name))
+    module = __import__(COMMANDS[name][0], fromlist=["main"])
+    try:
+        code: int = module.main(rest)
+    except Answered:
+        return DONE
+    return code
+
+
+def _help() -> str:
+    commands = "\n".join(f"  {name:<10} {what}" for name, (_, what) in COMMANDS.items())
+    return f"""\
+usage: sprat COMMAND [OPTIONS]
+
+Durable work pools that scale themselves, with no daemon and no master.
+
+{commands}
+
+  --help     show this text; `sprat COMMAND --help` tells more about one command
+  --version  show the version
+
+Exit codes: 0 done, 1 failed, 2 usage or bad input."""
+
+
+def _unknown(name: str) -> str:
+    import difflib
+
+    kind = "option" if name.startswith("-") else "command"
+    near = difflib.get_close_matches(name, [*COMMANDS, "--help", "--version"], n=1)
+    advice = f"did you mean {near[0]}?" if near else "`sprat --help` lists what there is"
+    return f"unknown {kind} {name!r}: {advice}"
+
+
+def _complain(error: object, code: int) -> int:
+    sentence = " ".join(str(error).split()) or type(error).__name__
+    try:
+        print(f"sprat: {sentence}", file=sys.stderr)
+    except OSError:
+        return code  # nobody reads the complaint either
+    return code
+
+
+def _make_every_text_printable() -> None:
+    """Jobs and paths hold any text; a letter that cannot be shown is shown as its number."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a real one
+
+
+def _forget_output() -> None:
+    """Send what is still buffered nowhere, or Python would complain about it while it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,0 +1,83 @@
+"""`sprat apply`: the pools of sprat.yml, written to the store."""
+
+from __future__ import annotations
+
+import json
+
+from sprat import config
+from sprat.cli import DONE
+from sprat.cli.arguments import Parser
+from sprat.cli.output import document
+from sprat.cli.probe import complaint
+from sprat.cli.target import exists, start_fleet, url_of
+from sprat.errors import InvalidInput
+from sprat.model import PoolSettings
+from sprat.store import open_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sprat.store import Store
+
+
+def parser() -> Parser:
+    made = Parser(prog="sprat apply")
+    made.add_argument("file", metavar="FILE", nargs="?", default=config.FILE)
+    made.add_argument("--dry-run", action="store_true", help="check and compare, write nothing")
+    made.add_argument(
+        "--no-import", action="store_true", help="do not try to import the handlers first"
+    )
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked = parser().parse_args(arguments)
+    read = config.load(asked.file)
+    if not read.pools:
+        raise InvalidInput(f"{asked.file} names no pools: there is nothing to apply")
+    if not asked.no_import:
+        for name, settings in read.pools.items():
+            if wrong := complaint(settings):
+                raise InvalidInput(f"{asked.file}: pools.{name}: {wrong}")
+    changes = apply(url_of(asked.url, path=asked.file), read.pools, dry_run=asked.dry_run)
+    if asked.json:
+        document({"file": asked.file, "dry_run": asked.dry_run, "pools": changes})
+        return DONE
+    would = "would be " if asked.dry_run else ""
+    for name, keys in changes.items():
+        print(f"{name}: " + (f"{would}changed: {', '.join(keys)}" if keys else "unchanged"))
+    return DONE
+
+
+def apply(
+    url: str, pools: Mapping[str, PoolSettings], *, dry_run: bool = False
+) -> dict[str, list[str]]:
+    """Write what differs; for each pool the names of the settings that did."""
+    if dry_run and not exists(url):
+        return {name: _differences({}, settings) for name, settings in pools.items()}
+    with open_store(url) as store:
+        return {name: _apply(store, name, pools[name], dry_run=dry_run) for name in pools}
+
+
+def _apply(store: Store, name: str, settings: PoolSettings, *, dry_run: bool) -> list[str]:
+    pool = store.pool(name)
+    state = pool.state()
+    differences = _differences(_as_stored(state.settings) if state.version else {}, settings)
+    if differences and not dry_run:
+        pool.configure(**settings.as_dict())
+    if not dry_run:
+        start_fleet(store, name)  # for what was pushed before anybody could work on it
+    return differences
+
+
+def _differences(stored: dict[str, object], settings: PoolSettings) -> list[str]:
+    """The names of what changes; for a new pool, of what is not as it is by default."""
+    before = stored or _as_stored(PoolSettings())
+    differing = [name for name, value in _as_stored(settings).items() if value != before[name]]
+    return differing if stored else differing or ["new"]
+
+
+def _as_stored(settings: PoolSettings) -> dict[str, object]:
+    stored: dict[str, object] = json.loads(json.dumps(settings.as_dict()))
+    return stored

@@ -1,0 +1,95 @@
+"""Reading a command line: argparse, with every complaint as one sentence that we raise."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import Namespace
+
+from sprat import config, payload
+from sprat.cli import COMMANDS, Answered, UsageError
+from sprat.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+__all__ = ["Namespace", "Parser", "seconds", "whole"]
+
+JSON_HELP = "data as one JSON document on stdout, all talk on stderr"
+URL_HELP = f"the store; else SPRAT_URL, else `store` in ./{config.FILE}, else {config.DEFAULT_URL}"
+
+
+class Parser(argparse.ArgumentParser):
+    """One command, with `--json` and `--url`. It raises UsageError instead of leaving."""
+
+    def __init__(
+        self,
+        *,
+        prog: str,
+        what: str = "",
+        has_json: bool = True,
+        has_url: bool = True,
+        **options: Any,  # newer Pythons hand some of their own down to the parsers of a family
+    ) -> None:
+        what = what or COMMANDS[prog.removeprefix("sprat ")][1]
+        description = f"{what[0].upper()}{what[1:]}."
+        super().__init__(prog=prog, description=description, allow_abbrev=False, **options)
+        if has_json:
+            self.add_argument("--json", action="store_true", help=JSON_HELP)
+        if has_url:
+            self.add_argument("--url", help=URL_HELP)
+
+    def options(self) -> list[str]:
+        """Every option, those of its inner commands too."""
+        own = [option for action in self._actions for option in action.option_strings]
+        return own + [option for parser in self.inner().values() for option in parser.options()]
+
+    def inner(self) -> dict[str, Parser]:
+        """The commands that this command consists of."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                return dict(action.choices)
+        return {}
+
+    def family(self) -> argparse._SubParsersAction[Parser]:
+        """Makes this a command of commands: `add_parser(name, help=, what=)` adds one."""
+        return self.add_subparsers(
+            dest="action", metavar="ACTION", required=True, parser_class=Parser
+        )
+
+    def error(self, message: str) -> NoReturn:
+        word = message.removeprefix("unrecognized arguments: ").split(" ")[0]
+        if message.startswith("unrecognized") and word.startswith("-"):
+            near = config.nearest(word.split("=")[0], dict.fromkeys(self.options()))
+            raise UsageError(f"unknown option {word}{near}")
+        if message.startswith("unrecognized"):
+            message = f"{word!r} is one argument too many"
+        raise UsageError(f"{message}: `{self.prog} --help` tells what it takes")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        raise Answered
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """For `type=`: a whole number in these bounds."""
+
+    def read(text: str) -> int:
+        try:
+            return payload.whole(int(text), "it", low, high)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"it must be a whole number from {low} to {high}, not {text!r}"
+            ) from None
+
+    return read
+
+
+def seconds(text: str) -> float:
+    """For `type=`: seconds as a number, or with a unit: 90, 1.5, 500ms, 5m, 2h, 1d."""
+    try:
+        return payload.seconds(config.seconds(f"{text}s" if text[-1:].isdigit() else text), "it")
+    except InvalidInput:
+        raise argparse.ArgumentTypeError(
+            f"it must be a time such as 90, 500ms, 5m, 2h or 1d, not {text!r}"
+        ) from None

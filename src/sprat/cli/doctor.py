@@ -1,0 +1,159 @@
+"""`sprat doctor`: is everything there that a fleet needs? A line each: ok, warn or FAIL."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from sprat import config, model
+from sprat.cli import DONE, FAILED
+from sprat.cli.arguments import Parser
+from sprat.cli.output import GREEN, RED, YELLOW, document, duration, number, one_line, paint
+from sprat.cli.probe import complaint
+from sprat.cli.target import exists, sqlite_file, store_now, url_of
+from sprat.errors import SpratError
+from sprat.launcher import open_launcher
+from sprat.record import Record
+from sprat.store import open_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sprat.store import Store
+
+OK, WARN, FAIL = "ok", "warn", "FAIL"
+COLOURS = {OK: GREEN, WARN: YELLOW, FAIL: RED}
+SAFE_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL database that several connections use
+SKEW_SECONDS = 5.0
+
+
+class Finding(Record):
+    """One thing that was looked at."""
+
+    check: str
+    state: str
+    detail: str
+
+
+def parser() -> Parser:
+    return Parser(prog="sprat doctor")
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked = parser().parse_args(arguments)
+    found = []
+    for finding in examine(url_of(asked.url)):
+        found.append(finding)
+        if not asked.json:
+            state = paint(f"{finding.state:<4}", COLOURS[finding.state])
+            print(f"{state}  {finding.check:<10}  {one_line(finding.detail)}")
+    has_failed = any(finding.state == FAIL for finding in found)
+    if asked.json:
+        document({"ok": not has_failed, "checks": found})
+    return FAILED if has_failed else DONE
+
+
+def examine(url: str) -> Iterator[Finding]:
+    """Everything that there is to find out, in the order in which it matters."""
+    yield _file()
+    if not exists(url):
+        missing = f"{sqlite_file(url)} does not exist yet: `sprat apply` or `sprat push` makes it"
+        yield Finding(check="store", state=FAIL, detail=missing)
+        return
+    try:
+        store = open_store(url)
+    except SpratError as error:
+        yield Finding(check="store", state=FAIL, detail=str(error))
+        return
+    with store:
+        yield from _store(store)
+        yield from _fleet(store)
+        for pool in store.pools():
+            yield from _pool(store, pool)
+
+
+def _file() -> Finding:
+    if not os.path.exists(config.FILE):
+        return Finding(check="sprat.yml", state=OK, detail="none here: the store has the settings")
+    try:
+        n = len(config.load(config.FILE).pools)
+    except SpratError as error:
+        return Finding(check="sprat.yml", state=FAIL, detail=str(error))
+    return Finding(check="sprat.yml", state=OK, detail=f"{number(n, 'pool')}, nothing wrong")
+
+
+def _store(store: Store) -> Iterator[Finding]:
+    about = store.describe()
+    where = about.get("path", about["kind"])
+    yield Finding(check="store", state=OK, detail=f"{where}, schema {about.get('schema')}")
+    if about["kind"] == "sqlite":
+        version = tuple(int(part) for part in str(about["sqlite"]).split("."))
+        state = OK if version >= SAFE_SQLITE else FAIL
+        detail = f"{about['sqlite']} ({about['driver']})"
+        detail += "" if state == OK else ": can corrupt the store, upgrade apsw"
+        yield Finding(check="sqlite", state=state, detail=detail)
+        mode = os.stat(str(where)).st_mode & 0o077
+        detail = "only its owner can read it" if not mode else "others than its owner can read it"
+        yield Finding(check="file", state=WARN if mode else OK, detail=detail)
+    yield Finding(check="durability", state=OK, detail=f"synced to disk: {about.get('synced')}")
+    ahead = store_now(store) - _wall()
+    state = OK if abs(ahead) < SKEW_SECONDS else WARN
+    which = "agrees with" if state == OK else f"is {duration(abs(ahead))} off"
+    yield Finding(check="clock", state=state, detail=f"the store's clock {which} this machine's")
+
+
+def _wall() -> float:
+    import time
+
+    return time.time()
+
+
+def _fleet(store: Store) -> Iterator[Finding]:
+    now = store_now(store)
+    live = store.workers.list(status=model.LIVE)
+    stale = [worker for worker in live if worker.lease_until < now]
+    if stale:
+        detail = (
+            f"{number(len(stale), 'worker')} without a heartbeat: `sprat reap` frees their jobs"
+        )
+        yield Finding(check="workers", state=WARN, detail=detail)
+    else:
+        yield Finding(check="workers", state=OK, detail=f"{len(live)} there, none stale")
+
+
+def _pool(store: Store, name: str) -> Iterator[Finding]:
+    settings = store.pool(name).state().settings
+    seen = store.pool(name).observe()
+    what = settings.handler or (settings.command[0] if settings.command else None)
+    if what is None:
+        state = WARN if seen.counts.pending else OK
+        yield Finding(check=name, state=state, detail="no handler and no command in its settings")
+        return
+    wrong = complaint(settings)
+    found = f"{what} can be run" if wrong is None else wrong
+    yield Finding(check=name, state=FAIL if wrong else OK, detail=found)
+    yield from _launcher(name, settings.launcher)
+    if seen.launch_failures:
+        detail = f"{seen.launch_failures} launches in a row failed: `sprat explain {name}`"
+        yield Finding(check=name, state=WARN, detail=detail)
+    if seen.paused:
+        yield Finding(check=name, state=WARN, detail=f"paused: `sprat resume {name}` ends that")
+    if seen.counts.ready and not seen.workers and not seen.paused:
+        detail = f"{seen.counts.ready} ready and no worker: `sprat check {name}` starts some"
+        yield Finding(check=name, state=WARN, detail=detail)
+    if seen.counts.poisoned:
+        detail = f"{seen.counts.poisoned} poisoned: `sprat jobs list {name} --status poisoned`"
+        yield Finding(check=name, state=WARN, detail=detail)
+
+
+def _launcher(pool: str, name: str) -> Iterator[Finding]:
+    try:
+        open_launcher(name)
+    except SpratError as error:
+        yield Finding(check=pool, state=FAIL, detail=str(error))
+        return
+    if name == "process" and not (os.access("/bin/sh", os.X_OK) and sys.executable):
+        yield Finding(check=pool, state=FAIL, detail="workers need /bin/sh and a Python to start")
+        return
+    yield Finding(check=pool, state=OK, detail=f"launcher {name} is usable")

@@ -1,0 +1,94 @@
+"""`sprat explain`: why the fleet has the size it has, from what was recorded."""
+
+from __future__ import annotations
+
+from sprat import checker, model
+from sprat.cli import DONE
+from sprat.cli.arguments import Parser, whole
+from sprat.cli.output import document, duration, one_line, width
+from sprat.cli.target import known_pool, open_existing, store_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from sprat.store import Store
+
+
+def parser() -> Parser:
+    made = Parser(prog="sprat explain")
+    made.add_argument("pool", metavar="POOL", nargs="?", help="only this one; else all")
+    made.add_argument(
+        "-n", type=whole(1, 1000), default=5, metavar="N", help="so many decisions; default 5"
+    )
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked = parser().parse_args(arguments)
+    with open_existing(asked.url) as store:
+        names = store.pools() if asked.pool is None else [known_pool(store, asked.pool)]
+        pools = [situation(store, name, asked.n) for name in names]
+        now = store_now(store)
+    if asked.json:
+        document({"pools": pools})
+        return DONE
+    for place, pool in enumerate(pools):
+        if place:
+            print()
+        _print(pool, now)
+    if not pools:
+        print("no pools yet")
+    return DONE
+
+
+def situation(store: Store, pool: str, n: int) -> dict[str, Any]:
+    """What a pass would decide now, what was decided before, and who came to grief."""
+    lost = [w for w in store.workers.list(status=model.LOST, pool_id=pool) if w.reason]
+    return {
+        "pool": pool,
+        "now": checker.check(store, pool, dry_run=True),
+        "decisions": store.pool(pool).decisions(limit=n),
+        "lost": sorted(lost, key=lambda w: w.started_at)[-n:],
+    }
+
+
+def _print(pool: Mapping[str, Any], now: float) -> None:
+    seen: checker.Checked = pool["now"]
+    _line(f"{pool['pool']}: {seen.reason}", 0)
+    print("\nlast decisions:" if pool["decisions"] else "\nnothing was decided yet")
+    for decision in pool["decisions"]:
+        _print_decision(decision, now)
+    if pool["lost"]:
+        print("\nworkers that were lost:")
+    for worker in pool["lost"]:
+        when = duration(max(0.0, now - worker.last_heartbeat))
+        what = "never came to work" if worker.pid is None else "was at work"
+        _line(f"{when} ago  {worker.worker_id} {what}: {one_line(worker.reason)}", 2)
+
+
+def _print_decision(decision: model.RecordedDecision, now: float) -> None:
+    when = duration(max(0.0, now - decision.at))
+    size = f"{decision.current} -> {decision.desired}"
+    _line(f"{when} ago  {decision.direction} {size} ({decision.policy}): {decision.reason}", 2)
+    if decision.inputs:
+        words = (f"{value} {name.replace('_', ' ')}" for name, value in decision.inputs.items())
+        _line(f"seen: {', '.join(words)}", 6)
+    done = {"launched": decision.launched, "drained": decision.drained}
+    for what, workers in done.items():
+        if workers:
+            _line(f"{what}: {_named(workers)}", 6)
+
+
+def _line(text: str, indent: int) -> None:
+    """One thing to say, on as many lines of the terminal as it takes."""
+    import textwrap
+
+    first = " " * indent
+    print(textwrap.fill(text, width(), initial_indent=first, subsequent_indent=first + "    "))
+
+
+def _named(workers: Sequence[str]) -> str:
+    some = ", ".join(workers[:2])
+    return some if len(workers) <= 2 else f"{some} and {len(workers) - 2} more"

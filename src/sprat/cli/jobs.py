@@ -1,0 +1,166 @@
+"""`sprat jobs`: look at the items of a pool, and decide about them by hand."""
+
+from __future__ import annotations
+
+from sprat import model
+from sprat.cli import DONE, UsageError
+from sprat.cli.arguments import Namespace, Parser, whole
+from sprat.cli.output import document, duration, facts, number, one_line, table, talk
+from sprat.cli.target import known_pool, open_existing, start_fleet, store_now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sprat.pool import WorkPool
+    from sprat.store import Store
+
+PAGE = 10_000  # items that are changed in one step
+
+
+def parser() -> Parser:
+    made = Parser(prog="sprat jobs", has_json=False, has_url=False)
+    family = made.family()
+    what = "list the jobs of a pool, oldest first"
+    lists = family.add_parser("list", help=what, what=what)
+    lists.add_argument("pool", metavar="POOL")
+    lists.add_argument("--status", choices=model.ITEM_STATUSES, help="only these")
+    lists.add_argument("--limit", type=whole(1, 10_000), default=20, metavar="N", help="default 20")
+    lists.add_argument("--after", metavar="ID", help="the last job of the page before")
+    what = "show one job in full: payload, result, error"
+    family.add_parser("show", help=what, what=what).add_argument("id", metavar="ID")
+    what = "make poisoned, cancelled and backlog jobs pending again, with fresh attempts"
+    requeue = family.add_parser("requeue", help=what, what=what)
+    requeue.add_argument("ids", metavar="ID", nargs="*")
+    requeue.add_argument("--all-poisoned", metavar="POOL", help="all poisoned jobs of a pool")
+    what = "end unfinished jobs; one that is running is stopped"
+    cancel = family.add_parser("cancel", help=what, what=what)
+    cancel.add_argument("ids", metavar="ID", nargs="*")
+    cancel.add_argument("--all-pending", metavar="POOL", help="all jobs of a pool that wait")
+    what = "delete finished jobs that were kept for as long as their pool's settings say"
+    purge = family.add_parser("purge", help=what, what=what)
+    purge.add_argument("pool", metavar="POOL", nargs="?", help="only this one; else all")
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked = parser().parse_args(arguments)
+    with open_existing(asked.url) as store:
+        ACTIONS[asked.action](store, asked)
+    return DONE
+
+
+def _list(store: Store, asked: Namespace) -> None:
+    pool = store.pool(known_pool(store, asked.pool))
+    items = pool.items(asked.status, limit=asked.limit + 1, after=asked.after)
+    more, items = len(items) > asked.limit, items[: asked.limit]
+    if asked.json:
+        document({"items": items, "next": items[-1].id if more else None})
+        return
+    now = store_now(store)
+    table(
+        ("ID", "STATUS", "TRIES", "AGE", "ABOUT"),
+        (
+            (
+                item.id,
+                "delayed" if item.status == model.PENDING and item.run_at else item.status,
+                f"{item.attempts}/{item.max_retries}",
+                duration(max(0.0, now - item.created_at)),
+                _about(item),
+            )
+            for item in items
+        ),
+    )
+    if more:
+        status = f" --status {asked.status}" if asked.status else ""
+        talk(f"more: sprat jobs list {asked.pool}{status} --after {items[-1].id}")
+
+
+def _about(item: model.WorkItem) -> str:
+    if item.error and item.status != model.DONE:
+        return item.error.partition("\n")[0]
+    return one_line(item.data)
+
+
+def _show(store: Store, asked: Namespace) -> None:
+    item = store.get(asked.id)
+    if asked.json:
+        document(item)
+        return
+    now = store_now(store)
+    hidden = ("token", "error", "created_at", "run_at", "claimed_at", "finished_at")
+    facts((name, value) for name, value in item.as_dict().items() if name not in hidden)
+    for name in ("created_at", "run_at", "claimed_at", "finished_at"):
+        moment = getattr(item, name)
+        if moment is not None:
+            when = (
+                f"in {duration(moment - now)}" if moment > now else f"{duration(now - moment)} ago"
+            )
+            print(f"{name.replace('_at', ''):<9} {when}")
+    if item.error:
+        print("error")
+        for line in item.error.splitlines():
+            print(f"  {one_line('|' + line)[1:]}")
+
+
+def _requeue(store: Store, asked: Namespace) -> None:
+    moved = _move(store, asked.ids, asked.all_poisoned, model.POISONED, lambda p: p.requeue)
+    for pool in moved:
+        start_fleet(store, pool)
+    _tell(asked, "requeued", sum(moved.values()))
+
+
+def _cancel(store: Store, asked: Namespace) -> None:
+    moved = _move(store, asked.ids, asked.all_pending, model.PENDING, lambda p: p.cancel)
+    _tell(asked, "cancelled", sum(moved.values()))
+
+
+def _move(
+    store: Store,
+    ids: Sequence[str],
+    everything_of: str | None,
+    status: str,
+    verb: Callable[[WorkPool], Callable[..., int]],
+) -> dict[str, int]:
+    """Move the named items, or all of a pool in this status; for each pool how many were."""
+    if bool(ids) == (everything_of is not None):
+        raise UsageError(f"name jobs by their ids, or a pool with --all-{status}: one of the two")
+    if everything_of is not None:
+        pool = store.pool(known_pool(store, everything_of))
+        return {pool.name: sum(verb(pool)(*page) for page in _pages(pool, status))}
+    owners: dict[str, list[str]] = {}
+    for item_id in ids:
+        owners.setdefault(store.get(item_id).pool, []).append(item_id)
+    return {name: verb(store.pool(name))(*owned) for name, owned in owners.items()}
+
+
+def _pages(pool: WorkPool, status: str) -> Iterator[list[str]]:
+    last = None
+    while page := [item.id for item in pool.items(status, limit=PAGE, after=last)]:
+        yield page
+        last = page[-1]
+
+
+def _purge(store: Store, asked: Namespace) -> None:
+    names = store.pools() if asked.pool is None else [known_pool(store, asked.pool)]
+    deleted = 0
+    for name in names:
+        while some := store.pool(name).purge():
+            deleted += some
+    _tell(asked, "purged", deleted)
+
+
+def _tell(asked: Namespace, what: str, n: int) -> None:
+    if asked.json:
+        document({what: n})
+    else:
+        print(f"{number(n, 'job')} {what}")
+
+
+ACTIONS: dict[str, Callable[[Store, Namespace], None]] = {
+    "list": _list,
+    "show": _show,
+    "requeue": _requeue,
+    "cancel": _cancel,
+    "purge": _purge,
+}

@@ -1,0 +1,123 @@
+"""Printing: data on stdout, talk on stderr, tables that fit, colours where they are wanted."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from sprat.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TextIO
+
+WIDTH = 80  # of a table when nobody says how wide the terminal is
+NARROWEST = 8  # a column is not cut to less
+RED, GREEN, YELLOW, DIM = "31", "32", "33", "2"
+
+
+def talk(sentence: str) -> None:
+    """Something for the person at the terminal; never in the way of data."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def document(value: object) -> None:
+    """One JSON document, indented where a person reads it."""
+    indent = 2 if sys.stdout is not None and sys.stdout.isatty() else None
+    print(json.dumps(plain(value), ensure_ascii=False, indent=indent))
+
+
+def plain(value: Any) -> Any:
+    """Records as mappings, all the way down. A token is a capability: it stays out."""
+    if isinstance(value, Record):
+        return {k: plain(v) for k, v in value.as_dict().items() if k != "token"}
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, narrow: int = -1) -> None:
+    """Columns under their headings, numbers to the right; `narrow` is the one that is cut where
+    the table would be too wide."""
+    cells = [[one_line(value) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    excess = sum(widths) + 2 * (len(widths) - 1) - width()
+    if excess > 0:
+        widths[narrow] = max(widths[narrow] - excess, NARROWEST)
+    to_the_right = [_are_numbers([row[n] for row in cells]) for n in range(len(widths))]
+    for row in ([*headings], *cells):
+        parts = [
+            cut(text, size).rjust(size) if right else cut(text, size).ljust(size)
+            for text, size, right in zip(row, widths, to_the_right, strict=True)
+        ]
+        print("  ".join(parts).rstrip())
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> None:
+    """Name and value, a line each; those without a value are left out."""
+    known = [(name, value) for name, value in pairs if value not in (None, "", (), [], {})]
+    size = max((len(name) for name, _ in known), default=0)
+    for name, value in known:
+        print(f"{name:<{size}}  {one_line(value)}")
+
+
+def one_line(value: object) -> str:
+    """Any value as one line that cannot move the terminal's cursor."""
+    if value is None:
+        return "-"
+    text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+    return "".join(c if c.isprintable() else " " for c in text).strip()
+
+
+def cut(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 3] + "..."
+
+
+def width() -> int:
+    try:
+        return os.get_terminal_size(1).columns
+    except (OSError, ValueError):
+        return WIDTH
+
+
+def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
+    where = stream or sys.stdout
+    if not colour or os.environ.get("NO_COLOR") or where is None or not where.isatty():
+        return text
+    return f"\033[{colour}m{text}\033[0m"
+
+
+def number(n: int, one: str, many: str = "") -> str:
+    """1 job, 2 jobs."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time span as people say it: 0.3 s, 12 s, 5 min, 3 h, 2 d."""
+    if seconds is None:
+        return "-"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{seconds:.0f} s"
+    for unit, size, end in (("min", 60, 3600), ("h", 3600, 86400)):
+        if seconds < end:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400:.0f} d"
+
+
+def rate(per_second: float) -> str:
+    """How many a second, or a minute where that is readable."""
+    if per_second >= 1 or per_second == 0:
+        return (
+            f"{per_second:,.0f}/s" if per_second >= 10 or not per_second else f"{per_second:.1f}/s"
+        )
+    return f"{60 * per_second:.1f}/min"
+
+
+def _are_numbers(column: list[str]) -> bool:
+    return all(cell == "-" or cell[:1].isdigit() for cell in column) and any(
+        cell.replace(",", "").isdigit() for cell in column
+    )

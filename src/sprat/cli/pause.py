@@ -1,0 +1,35 @@
+"""`sprat pause`: no job of the pool is handed out until it is resumed."""
+
+from __future__ import annotations
+
+from sprat.cli import DONE
+from sprat.cli.arguments import Parser, seconds
+from sprat.cli.output import document, duration
+from sprat.cli.target import known_pool, open_existing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def parser() -> Parser:
+    made = Parser(prog="sprat pause")
+    made.add_argument("pool", metavar="POOL")
+    made.add_argument(
+        "--for", dest="seconds", type=seconds, metavar="SECONDS", help="else until resumed"
+    )
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked = parser().parse_args(arguments)
+    with open_existing(asked.url) as store:
+        pool = store.pool(known_pool(store, asked.pool))
+        pool.pause(asked.seconds)
+        running = pool.counts().claimed
+    if asked.json:
+        document({"pool": pool.name, "paused": True, "seconds": asked.seconds, "running": running})
+        return DONE
+    end = "until `sprat resume`" if asked.seconds is None else f"for {duration(asked.seconds)}"
+    print(f"{pool.name} is paused {end}; {running} running jobs go on")
+    return DONE

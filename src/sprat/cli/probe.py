@@ -1,0 +1,72 @@
+"""Tries what a worker would do first (import the handler, find the command), in a process of its
+own that is started as workers are: user code never runs inside the command that asks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+from sprat.errors import SpratError
+from sprat.launchers.process import ENVIRONMENT
+from sprat.model import PoolSettings
+from sprat.processor import load
+
+PATIENCE_SECONDS = 60.0
+COULD_NOT = 3  # the exit code that means: standard output says why
+
+
+def complaint(settings: PoolSettings) -> str | None:
+    """Why workers of a pool with these settings could not begin, or None."""
+    if settings.handler is None and settings.command is None:
+        return None
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-P", "-m", "sprat.cli.probe"],
+            input=json.dumps(settings.as_dict()),
+            capture_output=True,
+            text=True,
+            env=_environment(settings),
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{settings.handler} is not imported after {PATIENCE_SECONDS:.0f} s"
+    if ran.returncode == COULD_NOT:
+        return ran.stdout.splitlines()[-1]
+    if ran.returncode:
+        last = (ran.stderr.strip().splitlines() or ["without a word"])[-1]
+        return f"importing {settings.handler} ended the process: {last}"
+    return None
+
+
+def _environment(settings: PoolSettings) -> dict[str, str]:
+    wanted = ENVIRONMENT.union(settings.environment)
+    return {k: v for k, v in os.environ.items() if k in wanted or k.startswith("SPRAT_")}
+
+
+def _missing_program(settings: PoolSettings) -> str | None:
+    import shutil
+
+    program = settings.command[0] if settings.command else None
+    if program is None or shutil.which(program):
+        return None
+    return f"there is no program {program}"
+
+
+def main() -> int:
+    settings = PoolSettings(**json.loads(sys.stdin.read()))
+    try:
+        load(settings)
+        wrong = _missing_program(settings)
+    except SpratError as error:
+        wrong = str(error)
+    if wrong is None:
+        return 0
+    print("\n" + " ".join(wrong.split()))
+    return COULD_NOT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

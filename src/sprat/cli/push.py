@@ -1,0 +1,137 @@
+"""`sprat push`: jobs from the command line, a file or standard input into a pool."""
+
+from __future__ import annotations
+
+import json
+
+from sprat import model, payload
+from sprat.cli import DONE, UsageError
+from sprat.cli.arguments import Parser, seconds, whole
+from sprat.cli.lines import each_payload, readable, standard_input
+from sprat.cli.output import document, number, talk
+from sprat.cli.target import open_any
+from sprat.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from sprat.cli.arguments import Namespace
+    from sprat.store import Store
+
+CHUNK = 10_000  # of a long list are pushed in one step
+MAX_COUNT = 10_000_000
+
+
+def parser() -> Parser:
+    made = Parser(prog="sprat push")
+    made.add_argument("pool", metavar="POOL")
+    made.add_argument("data", metavar="JSON", nargs="?", help="the payload; - reads it from stdin")
+    made.add_argument("--file", metavar="FILE", help="one payload a line (JSONL); - is stdin")
+    made.add_argument(
+        "--count",
+        type=whole(1, MAX_COUNT),
+        metavar="N",
+        help='so many copies of JSON; without it {"n": 1}, {"n": 2}, ...',
+    )
+    made.add_argument(
+        "--priority", type=int, default=0, metavar="N", help="higher goes first; default 0"
+    )
+    made.add_argument(
+        "--delay", type=seconds, default=0.0, metavar="SECONDS", help="not before so long from now"
+    )
+    made.add_argument("--tenant", metavar="NAME", help="whose it is: tenants take turns")
+    made.add_argument("--group", metavar="NAME", help="only for workers with this capability")
+    made.add_argument("--key", metavar="KEY", help="push again with the same key: still one job")
+    made.add_argument(
+        "--max-retries",
+        type=int,
+        default=model.MAX_RETRIES,
+        metavar="N",
+        help=f"attempts before it is poisoned; default {model.MAX_RETRIES}",
+    )
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked = parser().parse_args(arguments)
+    _check(asked)
+    if asked.file is None and asked.count is None:
+        ids = _push_one(asked, _payload(asked.data))
+    elif asked.file is None:
+        copies = None if asked.data is None else _payload(asked.data)
+        ids = _push_many(asked, _counted(asked.count, copies, asked.data is None))
+    else:
+        with readable(asked.file) as file:
+            for _ in each_payload(file, asked.file):
+                pass  # a bad line is found before anything is pushed
+            ids = _push_many(asked, each_payload(file, asked.file))
+    if asked.json:
+        document({"pool": asked.pool, "count": len(ids), "ids": ids})
+    elif asked.file is None and asked.count is None:
+        print(ids[0])
+    else:
+        print(f"pushed {number(len(ids), 'job')} to {asked.pool}")
+    return DONE
+
+
+def _check(asked: Namespace) -> None:
+    if asked.data is None and asked.file is None and asked.count is None:
+        raise UsageError("nothing to push: give JSON, --file or --count")
+    if asked.file is not None and (asked.data is not None or asked.count is not None):
+        raise UsageError("--file brings its own payloads: leave JSON and --count out")
+    if asked.key is not None and (asked.file is not None or asked.count is not None):
+        raise UsageError("--key names one job: it does not go with --file or --count")
+    payload.pool_name(asked.pool)
+    payload.new_item(None, key=asked.key, **_options(asked))
+
+
+def _payload(text: str) -> Any:
+    try:
+        return json.loads(standard_input().read() if text == "-" else text)
+    except RecursionError:
+        raise InvalidInput("the payload is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidInput(f"the payload is not JSON ({error}): text needs quotes") from None
+
+
+def _counted(count: int, copy: Any, are_numbered: bool) -> Iterator[Any]:
+    for n in range(1, count + 1):
+        yield {"n": n} if are_numbered else copy
+
+
+def _push_one(asked: Namespace, data: Any) -> list[str]:
+    with open_any(asked.url) as store:
+        ids = [store.pool(asked.pool).push(data, key=asked.key, **_options(asked))]
+        _warn(store, asked.pool)
+        return ids
+
+
+def _push_many(asked: Namespace, payloads: Iterable[Any]) -> list[str]:
+    ids: list[str] = []
+    with open_any(asked.url) as store:
+        pool, options = store.pool(asked.pool), _options(asked)
+        chunk: list[Any] = []
+        for data in payloads:
+            chunk.append(data)
+            if len(chunk) == CHUNK:
+                ids += pool.push_many(chunk, **options)
+                chunk = []
+        ids += pool.push_many(chunk, **options)
+        _warn(store, asked.pool)
+        return ids
+
+
+def _options(asked: Namespace) -> dict[str, Any]:
+    names = ("priority", "delay", "tenant", "group", "max_retries")
+    return {name: getattr(asked, name) for name in names}
+
+
+def _warn(store: Store, pool: str) -> None:
+    """Pushing into a pool that nobody works on is allowed, and often a typo."""
+    settings = store.pool(pool).state().settings
+    if settings.handler is None and settings.command is None:
+        known = [name for name in store.pools() if name != pool]
+        pools = f" (others are {', '.join(known)})" if known else ""
+        talk(f"sprat: nobody works on pool {pool} yet{pools}: `sprat apply` gives it a handler")

@@ -1,0 +1,31 @@
+"""`sprat resume`: a paused pool goes on."""
+
+from __future__ import annotations
+
+from sprat.cli import DONE
+from sprat.cli.arguments import Parser
+from sprat.cli.output import document
+from sprat.cli.target import known_pool, open_existing, start_fleet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def parser() -> Parser:
+    made = Parser(prog="sprat resume")
+    made.add_argument("pool", metavar="POOL")
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked = parser().parse_args(arguments)
+    with open_existing(asked.url) as store:
+        pool = store.pool(known_pool(store, asked.pool))
+        pool.resume()
+        start_fleet(store, pool.name)
+    if asked.json:
+        document({"pool": pool.name, "paused": False})
+    else:
+        print(f"{pool.name} goes on")
+    return DONE

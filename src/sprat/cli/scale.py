@@ -1,0 +1,45 @@
+"""`sprat scale`: the fleet of a pool, set to a number by hand."""
+
+from __future__ import annotations
+
+from sprat import scaler, settings
+from sprat.cli import DONE
+from sprat.cli.arguments import Parser, whole
+from sprat.cli.output import document
+from sprat.cli.target import known_pool, open_existing, workable_pool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def parser() -> Parser:
+    made = Parser(prog="sprat scale")
+    made.add_argument("pool", metavar="POOL")
+    made.add_argument(
+        "--target-workers",
+        type=whole(0, settings.MAX_WORKERS),
+        metavar="N",
+        required=True,
+        help="launch or drain workers until there are so many",
+    )
+    made.add_argument("--dry-run", action="store_true", help="say what would be done")
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked = parser().parse_args(arguments)
+    with open_existing(asked.url) as store:
+        pool = known_pool(store, asked.pool)
+        if asked.target_workers:
+            workable_pool(store, pool)
+        scaled = scaler.scale(store, pool, asked.target_workers, dry_run=asked.dry_run)
+    if asked.json:
+        document(scaled)
+        return DONE
+    would = "would be " if asked.dry_run else ""
+    print(
+        f"{pool}: current {scaled.current}, target {scaled.target}: "
+        f"{scaled.launched} {would}launched, {scaled.terminating} {would}terminating"
+    )
+    return DONE

@@ -1,0 +1,126 @@
+"""`sprat status`: every pool on one line, or one pool in full."""
+
+from __future__ import annotations
+
+from sprat import model
+from sprat.cli import DONE
+from sprat.cli.arguments import Parser
+from sprat.cli.output import document, duration, facts, rate, table
+from sprat.cli.target import known_pool, open_existing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from sprat.store import Store
+
+WINDOW_SECONDS = 60.0  # that the rates are taken over
+
+
+def parser() -> Parser:
+    made = Parser(prog="sprat status")
+    made.add_argument("pool", metavar="POOL", nargs="?", help="only this one, in full")
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked = parser().parse_args(arguments)
+    with open_existing(asked.url) as store:
+        names = store.pools() if asked.pool is None else [known_pool(store, asked.pool)]
+        pools = [look(store, name) for name in names]
+    if asked.json:
+        document({"pools": pools})
+    elif asked.pool is not None:
+        _show(pools[0])
+    elif not pools:
+        print("no pools yet: `sprat apply` makes those of sprat.yml, `sprat push` makes one")
+    else:
+        _list(pools)
+    return DONE
+
+
+def look(store: Store, name: str) -> dict[str, Any]:
+    """What there is to say about a pool, read at one moment."""
+    seen = store.pool(name).observe(window=WINDOW_SECONDS)
+    counts, stats = seen.counts, seen.stats
+    span = stats.seconds or 1.0
+    workers = dict.fromkeys(model.LIVE, 0)
+    for worker in seen.workers:
+        workers[worker.status] += 1
+    return {
+        "pool": name,
+        "paused": seen.paused,
+        **counts.as_dict(),
+        "ready": counts.ready,
+        "workers": {**workers, "idle": seen.idle},
+        "oldest_ready_seconds": seen.oldest_ready_seconds,
+        "next_due_seconds": seen.next_due_seconds,
+        "arrivals_per_second": stats.arrivals / span,
+        "finished_per_second": stats.finished / span,
+        "failed_per_second": stats.failed / span,
+        "wait_p50": stats.wait_p50,
+        "wait_p95": stats.wait_p95,
+        "run_p50": stats.run_p50,
+        "run_p95": stats.run_p95,
+        "launch_failures": seen.launch_failures,
+    }
+
+
+def _list(pools: list[dict[str, Any]]) -> None:
+    headings = ("POOL", "READY", "DELAYED", "RUNNING", "DONE", "POISONED", "WORKERS", "OLDEST")
+    table(
+        (*headings, "RATE"),
+        (
+            (
+                p["pool"] + (" (paused)" if p["paused"] else ""),
+                *(p[name] for name in ("ready", "delayed", "claimed", "done", "poisoned")),
+                _fleet(p["workers"]),
+                duration(p["oldest_ready_seconds"]),
+                rate(p["finished_per_second"]),
+            )
+            for p in pools
+        ),
+        narrow=0,
+    )
+
+
+def _fleet(workers: dict[str, int]) -> str:
+    """How many work, and how many come or go: 3, or 3+2-1."""
+    text = str(workers[model.ACTIVE])
+    text += f"+{workers[model.STARTING]}" if workers[model.STARTING] else ""
+    return text + (f"-{workers[model.TERMINATING]}" if workers[model.TERMINATING] else "")
+
+
+def _show(p: dict[str, Any]) -> None:
+    fleet = p["workers"]
+    facts(
+        (
+            ("pool", p["pool"] + (", paused" if p["paused"] else "")),
+            ("ready", str(p["ready"])),
+            ("delayed", _delayed(p)),
+            ("running", str(p["claimed"])),
+            ("done", str(p["done"])),
+            *((name, str(p[name])) for name in ("poisoned", "cancelled", "backlog") if p[name]),
+            (
+                "workers",
+                f"{fleet['active']} active ({fleet['idle']} idle), {fleet['starting']} starting, "
+                f"{fleet['terminating']} leaving",
+            ),
+            ("launches", f"{p['launch_failures']} failed in a row" if p["launch_failures"] else ""),
+            ("oldest", f"ready for {duration(p['oldest_ready_seconds'])}" if p["ready"] else ""),
+            (
+                "last minute",
+                f"{rate(p['arrivals_per_second'])} in, {rate(p['finished_per_second'])} finished, "
+                f"{rate(p['failed_per_second'])} failed",
+            ),
+            ("waited", f"{duration(p['wait_p50'])} (p50), {duration(p['wait_p95'])} (p95)"),
+            ("ran", f"{duration(p['run_p50'])} (p50), {duration(p['run_p95'])} (p95)"),
+        )
+    )
+
+
+def _delayed(p: dict[str, Any]) -> str:
+    if not p["delayed"]:
+        return ""
+    return f"{p['delayed']}, the next is due in {duration(p['next_due_seconds'])}"

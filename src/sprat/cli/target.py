@@ -1,0 +1,82 @@
+"""What a command is about: the store that is meant, and a pool that is in it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from sprat import config
+from sprat.errors import InvalidInput
+from sprat.store import open_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.store import Store
+
+
+def url_of(flag: str | None, *, path: str = config.FILE) -> str:
+    """The URL that is meant, with `path` as the sprat.yml to look into."""
+    url = config.store_url(flag, os.environ, path=path)
+    if url.startswith("memory:"):
+        raise InvalidInput("memory:// is gone when the command ends: use sqlite:///sprat.db")
+    return url
+
+
+def open_any(flag: str | None) -> Store:
+    """The store, made now if there is none."""
+    return open_store(url_of(flag))
+
+
+def open_existing(flag: str | None) -> Store:
+    """The store; a command that only looks at one makes none."""
+    url = url_of(flag)
+    if not exists(url):
+        raise InvalidInput(
+            f"there is no store {sqlite_file(url)} yet: `sprat push` or `sprat apply` makes it, "
+            f"--url or SPRAT_URL names another"
+        )
+    return open_store(url)
+
+
+def exists(url: str) -> bool:
+    """Whether there is a store to open. Only a file can be missing."""
+    file = sqlite_file(url)
+    return file is None or os.path.exists(file)
+
+
+def sqlite_file(url: str) -> str | None:
+    """The path in a URL, if it is the URL of a file."""
+    scheme, _, rest = url.partition(":///")
+    return (rest.partition("?")[0] or None) if scheme == "sqlite" else None
+
+
+def known_pool(store: Store, name: str) -> str:
+    """The name of a pool that exists, or InvalidInput with those that do."""
+    store.pool(name)  # complains about what cannot be a name
+    pools = store.pools()
+    if name in pools:
+        return name
+    if not pools:
+        raise InvalidInput(f"there is no pool {name!r}, nor any other: `sprat apply` makes them")
+    raise InvalidInput(f"there is no pool {name!r}{config.nearest(name, pools)}")
+
+
+def workable_pool(store: Store, name: str) -> str:
+    """The same, for one that workers can be started for."""
+    settings = store.pool(known_pool(store, name)).state().settings
+    if settings.handler is None and settings.command is None:
+        raise InvalidInput(f"pool {name} has no handler and no command: `sprat apply` gives it one")
+    return name
+
+
+def start_fleet(store: Store, pool: str) -> None:
+    """After work became ready by hand: start a scaling pass, if the pool wants that."""
+    from sprat.triggers import work_added
+
+    work_added(store, pool)
+
+
+def store_now(store: Store) -> float:
+    """The time by the store's clock."""
+    ahead = store.describe().get("clock_ahead_seconds", 0.0)
+    return time.time() + (ahead if isinstance(ahead, float) else 0.0)

@@ -1,0 +1,153 @@
+"""`sprat work`: one worker, in the foreground.
+
+Workers are short-lived, so this starts lean: a command line in its plainest form (`--flag value`)
+is read here, and only what is not goes through argparse.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from sprat import model, payload, processor, worker
+from sprat.cli import DONE, FAILED
+from sprat.cli.target import known_pool, open_existing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sprat.cli.arguments import Namespace, Parser
+
+PLAIN = {"--max-jobs": int, "--idle": float, "--worker-id": str, "--isolation": str, "--url": str}
+FINISHING = b"sprat: finishing the job, then leaving; once more hands the job back at once\n"
+HANDING_BACK = b"sprat: handing the job back\n"
+
+
+class Asked:
+    """What was asked for; argparse fills another object with the same names."""
+
+    pool: str
+    max_jobs: int | None = None
+    idle: float | None = None
+    worker_id: str | None = None
+    isolation: str | None = None
+    url: str | None = None
+    json = False
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked = _plainly(arguments) or parser().parse_args(arguments)
+    with open_existing(asked.url) as store:
+        os.environ["SPRAT_URL"] = store.url  # for jobs that push
+        state = store.pool(asked.pool).state()
+        if not state.version:
+            known_pool(store, asked.pool)
+        settings = _settings(state.settings, asked)
+        job = processor.load(settings)
+        worker_id = asked.worker_id or f"w-{payload.new_id()}"
+        report = Talking(store, asked.pool, job, settings=settings, worker_id=worker_id).run()
+    if asked.json:
+        _print_json(report)
+    else:
+        failed = f", {report.failed} of them failed" if report.failed else ""
+        jobs = "1 job" if report.jobs == 1 else f"{report.jobs} jobs"
+        _say(f"{worker_id} left ({report.left}) after {jobs}{failed}")
+    return FAILED if report.left == worker.LOST else DONE
+
+
+class Talking(worker.Worker):
+    """A worker that says what it does."""
+
+    def _process(self, item: model.WorkItem) -> model.Settlement | None:
+        settlement = super()._process(item)
+        told = f"job {item.id} attempt {item.attempts}/{item.max_retries}"
+        if settlement is None:
+            _say(f"{told} no longer ours")
+        elif settlement.outcome == model.COMPLETE:
+            _say(f"{told} done")
+        else:
+            _say(f"{told} failed: {(settlement.error or '').partition(chr(10))[0]}")
+        return settlement
+
+    def _on_signal(self) -> None:
+        os.write(2, HANDING_BACK if self._signals else FINISHING)  # print is not for handlers
+        super()._on_signal()
+
+
+def _plainly(arguments: Sequence[str]) -> Asked | None:
+    """The command line, if it is in its plainest form."""
+    asked = Asked()
+    words = list(arguments)
+    pools = []
+    while words:
+        word = words.pop(0)
+        if word == "--json":
+            asked.json = True
+        elif word in PLAIN and words and words[0][:1] not in ("-", ""):
+            try:
+                value = PLAIN[word](words.pop(0))
+            except ValueError:
+                return None
+            setattr(asked, word[2:].replace("-", "_"), value)
+        elif word.startswith("-"):
+            return None
+        else:
+            pools.append(word)
+    if len(pools) != 1:
+        return None
+    asked.pool = pools[0]
+    return asked
+
+
+def _settings(settings: model.PoolSettings, asked: Asked | Namespace) -> model.PoolSettings:
+    """The pool's settings, with what was asked for instead."""
+    changes = {
+        "max_jobs": asked.max_jobs,
+        "idle_seconds": asked.idle,
+        "isolation": asked.isolation,
+    }
+    given = {name: value for name, value in changes.items() if value is not None}
+    if not given:
+        return settings
+    from sprat.settings import changed
+
+    return changed(settings, given)
+
+
+def parser() -> Parser:
+    from sprat.cli.arguments import Parser, seconds, whole
+    from sprat.settings import ISOLATIONS
+
+    made = Parser(prog="sprat work")
+    made.add_argument("pool", metavar="POOL")
+    made.add_argument(
+        "--max-jobs",
+        type=whole(0, 1_000_000_000),
+        metavar="N",
+        help="leave after so many; 0: when there is no work left",
+    )
+    made.add_argument(
+        "--idle",
+        type=seconds,
+        metavar="SECONDS",
+        help="leave after so long without work; 0: as soon as none is ready",
+    )
+    made.add_argument("--worker-id", metavar="ID", help="the worker's name; else a random one")
+    made.add_argument(
+        "--isolation", choices=ISOLATIONS, help="each job in a child process, or in this one"
+    )
+    return made
+
+
+def _print_json(report: worker.Report) -> None:
+    from sprat.cli.output import document
+
+    if report.left == worker.NO_WORK:
+        document({"status": report.left})
+    else:
+        document({"status": report.left, **report.as_dict()})
+
+
+def _say(sentence: str) -> None:
+    print(f"sprat: {sentence}", file=sys.stderr, flush=True)

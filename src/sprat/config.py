@@ -1,0 +1,241 @@
+"""sprat.yml, the environment and flags, turned into settings: flags beat environment beats file.
+
+Whatever is wrong in the file is told in one sentence with file, line and key. Only reading all of
+it needs a YAML library (see yaml_tree.py): who knows the store's URL never pays for that.
+"""
+
+from __future__ import annotations
+
+import os
+
+from sprat import payload
+from sprat.errors import InvalidInput
+from sprat.model import PoolSettings
+from sprat.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import NoReturn
+
+    from sprat.yaml_tree import Leaf
+
+FILE = "sprat.yml"
+DEFAULT_URL = "sqlite:///sprat.db"
+TOP = ("store", "launcher", "pools")
+LATER = ("triggers",)  # words that will mean something
+MAX_BYTES = 1_000_000
+NOT_PLAIN = frozenset(" \t\"'{}[],#")  # characters that may mean something else to YAML
+MOST_NAMED = 30  # of the words that would have been right, in one sentence
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class Config(Record):
+    """A checked sprat.yml: the store's URL as an absolute one, and each pool's full settings."""
+
+    store: str | None
+    pools: Mapping[str, PoolSettings]
+
+
+def load(path: str) -> Config:
+    """Read and check a file."""
+    directory = os.path.dirname(os.path.abspath(path))
+    return checked(_tree(_text(path), path), path, directory)
+
+
+def store_url(flag: str | None, environment: Mapping[str, str], *, path: str = FILE) -> str:
+    """Which store is meant: the flag, SPRAT_URL, `store` in the file, or the default."""
+    if flag is not None:
+        return flag
+    if environment.get("SPRAT_URL"):
+        return environment["SPRAT_URL"]
+    if not os.path.exists(path):
+        return DEFAULT_URL
+    text = _text(path)
+    url = _store_at_a_glance(text)
+    if url is None:
+        top = _mapping(_tree(text, path), path, "the file")
+        url = _store(top["store"], path) if "store" in top else ""
+    return beside(url or DEFAULT_URL, os.path.dirname(path))
+
+
+def check_overrides(environment: Mapping[str, str]) -> dict[str, int]:
+    """What SPRAT_MAX_WORKERS and SPRAT_MIN_WORKERS say about one scaling pass."""
+    from sprat.settings import MAX_WORKERS
+
+    found = {}
+    for name in ("max_workers", "min_workers"):
+        variable = f"SPRAT_{name.upper()}"
+        text = environment.get(variable)
+        if text:
+            found[name] = payload.whole(_number(text), variable, 0, MAX_WORKERS)
+    return found
+
+
+def seconds(value: object) -> object:
+    """ "5m" as 300.0; what is no such text as it is, for the setting's own check."""
+    if not isinstance(value, str):
+        return value
+    digits = value.rstrip("mshd")
+    unit = UNITS.get(value[len(digits) :])
+    if unit is None or not digits.replace(".", "", 1).isdecimal() or not digits.isascii():
+        return value
+    return float(digits) * unit
+
+
+def beside(url: str, directory: str) -> str:
+    """A relative SQLite URL of a file, as seen from where the program runs."""
+    scheme, colon, rest = url.partition(":///")
+    if not directory or not colon or scheme != "sqlite" or rest.startswith("/") or not rest:
+        return url
+    return f"sqlite:///{os.path.join(directory, rest)}"
+
+
+# -- reading ------------------------------------------------------------------------------------
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise InvalidInput(f"there is no {path}: `sprat init` writes one") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
+    if len(raw) > MAX_BYTES:
+        raise InvalidInput(f"{path} is larger than {MAX_BYTES:,} bytes")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise InvalidInput(f"{path}, line {line}: this is not UTF-8 text") from None
+
+
+def _tree(text: str, path: str) -> Leaf:
+    from sprat import yaml_tree
+
+    return yaml_tree.read(text, path)
+
+
+def _store_at_a_glance(text: str) -> str | None:
+    """The URL where it can be told without a YAML parser, "" for none; None: it cannot."""
+    if "store" not in text:
+        return ""
+    for line in text.splitlines():
+        if line.startswith("store: "):
+            value = line[7:].split(" #")[0].strip()
+            is_plain = value[:1].isalpha() and value[-1] != ":" and not set(value) & NOT_PLAIN
+            return value if is_plain else None
+    return None
+
+
+# -- checking -----------------------------------------------------------------------------------
+
+
+def checked(tree: Leaf, path: str, directory: str) -> Config:
+    """The meaning of a file's tree, or InvalidInput."""
+    top = _mapping(tree, path, "the file")
+    for key, leaf in top.items():
+        if key in LATER:
+            _refuse(path, leaf.key_line, f"{key} is not supported yet: leave it out for now")
+        if key not in TOP:
+            _refuse(path, leaf.key_line, f"unknown key {key!r}{nearest(key, TOP)}")
+    store = _store(top["store"], path) if "store" in top else None
+    common: dict[str, object] = {}
+    if "launcher" in top:
+        common["launcher"] = _setting(top["launcher"], "launcher", "launcher", path)
+    pools = {}
+    if "pools" in top:
+        for name, leaf in _mapping(top["pools"], path, "pools").items():
+            pools[name] = _pool(name, leaf, common, path=path, directory=directory)
+    return Config(store=None if store is None else beside(store, directory), pools=pools)
+
+
+def _store(leaf: Leaf, path: str) -> str:
+    url = leaf.value
+    if not isinstance(url, str) or "://" not in url or not url.isprintable():
+        _refuse(path, leaf.line, f"store must be a URL such as {DEFAULT_URL}, not {_said(leaf)}")
+    return url
+
+
+def _pool(
+    name: str, leaf: Leaf, common: Mapping[str, object], *, path: str, directory: str
+) -> PoolSettings:
+    from sprat import settings
+
+    try:
+        payload.pool_name(name)
+    except InvalidInput as error:
+        _refuse(path, leaf.key_line, str(error))
+    given: dict[str, object] = {}
+    for key, inner in _mapping(leaf, path, f"pools.{name}").items():
+        if key not in settings.CHECKS:
+            near = nearest(key, settings.CHECKS)
+            _refuse(path, inner.key_line, f"pools.{name} has no setting {key!r}{near}")
+        given[key] = _setting(inner, key, f"pools.{name}.{key}", path)
+    given["directory"] = os.path.abspath(os.path.join(directory, str(given.get("directory") or "")))
+    works = given.get("handler") is not None or given.get("command") is not None
+    defaults = {**common, "start_on_push": works}
+    try:
+        return settings.changed(PoolSettings(), {**defaults, **given})
+    except InvalidInput as error:
+        _refuse(path, leaf.key_line, f"pools.{name}: {error}")
+
+
+def _setting(leaf: Leaf, name: str, what: str, path: str) -> object:
+    from sprat import settings
+
+    value: object = _plain(leaf)
+    if name.endswith("_seconds"):
+        value = seconds(value)
+    elif name == "policy_options" and isinstance(value, dict):
+        value = {k: seconds(v) if str(k).endswith("_seconds") else v for k, v in value.items()}
+    try:
+        settings.CHECKS[name](value, what)
+    except InvalidInput as error:
+        _refuse(path, leaf.line, str(error))
+    return value
+
+
+def _mapping(leaf: Leaf, path: str, what: str) -> dict[str, Leaf]:
+    if leaf.value is None:
+        return {}
+    if not isinstance(leaf.value, dict):
+        _refuse(path, leaf.line, f"{what} must be a mapping (key: value), not {_said(leaf)}")
+    found: dict[str, Leaf] = leaf.value
+    return found
+
+
+def _plain(leaf: Leaf) -> object:
+    if isinstance(leaf.value, dict):
+        return {key: _plain(inner) for key, inner in leaf.value.items()}
+    if isinstance(leaf.value, list):
+        return [_plain(inner) for inner in leaf.value]
+    return leaf.value
+
+
+def _said(leaf: Leaf) -> str:
+    kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
+    return kinds.get(type(leaf.value)) or repr(leaf.value)
+
+
+def _number(text: str) -> object:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown word: what may have been meant."""
+    import difflib
+
+    words = list(known)
+    near = difflib.get_close_matches(name, words, n=1)
+    if near:
+        return f": did you mean {near[0]}?"
+    return f": use {', '.join(words[:MOST_NAMED])}{', ...' if len(words) > MOST_NAMED else ''}"
+
+
+def _refuse(path: str, line: int, why: str) -> NoReturn:
+    raise InvalidInput(f"{path}, line {line}: {why}")
