@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import sprat
-from bench import driver, environment, growth, peers_sqlite
+from bench import driver, environment, growth, latency, peers_sqlite, worker_start
 from bench.measure import QUICK
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -27,6 +27,10 @@ def report() -> str:
     peers, kept = peers_sqlite.section()
     growing, more = growth.section()
     kept += more
+    starting, more = worker_start.section()
+    kept += more
+    waiting, more = latency.section()
+    kept += more
     facts = [
         f"`make bench` (`python -m bench`), {datetime.date.today().isoformat()}, "
         f"sprat {sprat.__version__}",
@@ -38,6 +42,8 @@ def report() -> str:
         "\n".join(f"- {fact}" for fact in facts),
         f"## Against other queues on SQLite\n\n{peers}",
         f"## A store that fills\n\n{growing}",
+        f"## A worker for one job\n\n{starting}",
+        f"## How soon a job starts\n\n{waiting}",
         f"## The SQLite driver\n\n{driver.section()}",
     ]
     print(f"took {time.monotonic() - began:.0f} s", file=sys.stderr)

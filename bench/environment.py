@@ -1,4 +1,4 @@
-"""The throw-away virtual environment of the queues that we measure against."""
+"""The throw-away virtual environments of what we measure against."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 PINNED = ("apsw==3.54.1.0", "huey==3.5.4", "litequeue==0.9", "persist-queue==1.1.0")
+RQ = ("rq==2.12.0", "redis==8.1.0")
+FLATMACHINES = ("flatmachines==4.2.1",)
 
 
-def python() -> str:
-    """Its interpreter; made at the first call, kept in the user's cache directory."""
+def python(pinned: Sequence[str] = PINNED) -> str:
+    """The interpreter of one with these packages; made at the first call, kept in the user's
+    cache directory."""
     version = ".".join(map(str, sys.version_info[:2]))
-    name = hashlib.sha256(f"{sys.base_prefix} {' '.join(PINNED)}".encode()).hexdigest()[:12]
+    name = hashlib.sha256(f"{sys.base_prefix} {' '.join(pinned)}".encode()).hexdigest()[:12]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     place = cache / "sprat-bench" / f"python{version}-{name}"
     interpreter = place / "bin" / "python"
     if not (place / "complete").exists():
-        print(f"installing {', '.join(PINNED)} in {place}", file=sys.stderr)
+        print(f"installing {', '.join(pinned)} in {place}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
         quiet = ["-q", "--disable-pip-version-check"]
-        subprocess.run([str(interpreter), "-m", "pip", "install", *quiet, *PINNED], check=True)
+        subprocess.run([str(interpreter), "-m", "pip", "install", *quiet, *pinned], check=True)
         (place / "complete").touch()
     return str(interpreter)
 
