@@ -10,14 +10,20 @@ from pathlib import Path
 import pytest
 
 from sprat.cli import COMMANDS
+from sprat.job import Job
 from sprat.pool import WorkPool
 from sprat.registry import Workers
 from sprat.store import Store
+from sprat.tasks import Task
 
 TOP = Path(__file__).parent.parent
 PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/**/*.md")])
 DECISIONS = sorted(TOP.glob("docs/decisions/[0-9]*.md"))
-RUNNABLE = [TOP / "README.md", TOP / "docs" / "start.md"]
+RUNNABLE = [
+    TOP / "README.md",
+    TOP / "docs" / "start.md",
+    *(TOP / "docs" / "learn" / f"{page}.md" for page in ("tasks", "scaling", "in-process")),
+]
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -72,7 +78,7 @@ def test_a_decision_tells_context_choice_and_cost(page: Path) -> None:
     assert headings[1:] == ["Context", "Choice", "Cost"]
 
 
-@pytest.mark.parametrize("thing", [Store, WorkPool, Workers], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("thing", [Task, Job, Store, WorkPool, Workers], ids=lambda t: t.__name__)
 def test_every_public_method_is_in_the_reference(thing: type) -> None:
     page = (TOP / "docs" / "reference" / "python.md").read_text()
     section = page.split(f"## {thing.__name__}\n")[1].split("\n## ")[0]

@@ -16,26 +16,29 @@ SOURCE = Path(__file__).parent.parent / "src" / "sprat"
 # Imports point down: a module may import from the rungs below its own, and a package also from
 # itself. Modules on one rung do not know each other. A package stands for all its modules.
 RUNGS = (
-    {"record", "errors"},
+    {"record", "errors", "jsontext"},
     {"model"},
-    {"retry", "histogram", "payload"},
-    {"backend", "settings"},
+    {"retry", "histogram", "payload", "environment", "awaiting"},
+    {"scaling", "retrying", "recent", "idempotency", "worker_process"},
+    {"backend", "settings", "yaml_tree"},
     {"stores.memory", "stores.sqlite"},
     {"pool"},
     {"registry"},
-    {"store", "scaling", "config"},
-    {"launcher", "job"},
+    {"store", "config", "worker_pool"},
+    {"launcher", "job", "regional_pool"},
     {"processor", "checker", "reaper"},
     {"child", "pulse", "scaler"},
     {"worker"},
     {"launchers"},
     {"triggers"},
-    {"task"},
+    {"using"},
+    {"tasks", "results"},
+    {"inlining"},
     {"cli"},
     {"__main__"},
 )
 # Packages that nobody imports, except late (inside a function) from these modules.
-ONLY_LATE = {"stores.memory": {"store"}, "stores.sqlite": {"store"}}
+ONLY_LATE = {"stores.memory": {"store", "inlining"}, "stores.sqlite": {"store"}}
 # Imports that point up the ladder, late: a URL or a name decides at run time what is needed.
 UPWARDS = {("store", "triggers"), ("launcher", "launchers")}
 
@@ -43,13 +46,14 @@ UPWARDS = {("store", "triggers"), ("launcher", "launchers")}
 LEAN = {
     *("", "__main__", "record", "errors", "model", "retry", "payload", "backend", "pool"),
     *("registry", "store", "stores", "stores.sqlite", "cli", "job", "processor", "worker"),
+    *("using", "tasks"),
 }
-NOT_LEAN = {"cli.demo"}  # in a lean package, but imported on demand
+NOT_LEAN = {"cli.demo", "cli.arguments", "cli.probe"}  # in a lean package, but imported on demand
 HEAVY = {
     *("argparse", "asyncio", "contextlib", "dataclasses", "datetime", "inspect", "logging"),
     *("pathlib", "re", "subprocess", "tempfile", "typing", "urllib", "uuid"),
 }
-THIRD_PARTY = {"stores.sqlite": {"apsw"}}
+THIRD_PARTY = {"stores.sqlite": {"apsw"}, "yaml_tree": {"ruamel"}}
 
 VAGUE_NAMES = {"utils", "util", "helpers", "common", "manager", "misc"}
 MAX_LINES = 350

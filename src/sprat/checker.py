@@ -9,10 +9,12 @@ from __future__ import annotations
 from sprat import model
 from sprat.launcher import open_launcher
 from sprat.record import Record
-from sprat.scaling import queue_depth
+from sprat.scaling import policies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sprat.launcher import Launcher
     from sprat.store import Store
 
@@ -28,6 +30,7 @@ class Checked(Record):
     spawned: int
     spawned_ids: tuple[str, ...]
     reason: str
+    drained: tuple[str, ...] = ()
     reaped: tuple[str, ...] = ()
     released: int = 0
 
@@ -37,17 +40,18 @@ def check(
     pool: str,
     *,
     max_workers: int | None = None,
+    min_workers: int | None = None,
     launcher: Launcher | None = None,
     dry_run: bool = False,
 ) -> Checked:
     """Run one pass and start the workers that it decided on. A dry run changes nothing."""
     settings = store.pool(pool).state().settings
-    if max_workers is not None:
-        low = min(settings.min_workers, max_workers)
-        settings = settings.replace(max_workers=max_workers, min_workers=low)
+    high = settings.max_workers if max_workers is None else max_workers
+    low = settings.min_workers if min_workers is None else min_workers
+    settings = settings.replace(max_workers=high, min_workers=min(low, high))
     if dry_run:
         seen = store.pool(pool).observe()
-        return _checked(seen, queue_depth.decide(seen, settings), (), model.Reaped())
+        return _checked(seen, policies.decide(seen, settings), (), model.Reaped())
     done = decide(store, pool, settings)
     if done.spawned:
         launch(store, pool, settings, done.spawned_ids, launcher)
@@ -60,13 +64,14 @@ def decide(store: Store, pool: str, settings: model.PoolSettings) -> Checked:
     reaped = store.workers.reap(pool)
     for _ in range(TRIES):
         seen = store.pool(pool).observe()
-        decision = queue_depth.decide(seen, settings)
-        if not decision.launch:
+        decision = policies.decide(seen, settings)
+        if not decision.launch and not decision.drain:
             break
         recorded = store.pool(pool).record(decision, version=seen.version)
         if recorded is not None:
-            return _checked(seen, decision, recorded.launched, reaped)
-    return _checked(seen, decision.replace(launch=0), (), reaped)
+            done = decision.replace(drain=recorded.drained)
+            return _checked(seen, done, recorded.launched, reaped)
+    return _checked(seen, decision.replace(launch=0, drain=()), (), reaped)
 
 
 def launch(
@@ -81,9 +86,16 @@ def launch(
         starter = launcher or open_launcher(settings.launcher)
         starter.launch(store.url, pool, settings, worker_ids)
     except Exception as error:
-        for worker_id in worker_ids:
-            store.workers.update_status(worker_id, model.LOST, reason=f"not launched: {error}")
+        give_up(store, worker_ids, f"not launched: {error}")
         raise
+
+
+def give_up(store: Store, worker_ids: Sequence[str], why: str) -> None:
+    """Free the slots of workers that cannot be started. However many they are, one cause is one
+    failure: the first is lost, which slows the next launches down, the others are called off."""
+    for place, worker_id in enumerate(worker_ids):
+        status = model.TERMINATED if place else model.LOST
+        store.workers.update_status(worker_id, status, reason=why)
 
 
 def _checked(
@@ -99,6 +111,7 @@ def _checked(
         spawned=decision.launch,
         spawned_ids=launched,
         reason=decision.reason,
+        drained=decision.drain,
         reaped=reaped.workers,
         released=reaped.released,
     )

@@ -1,8 +1,10 @@
 """One job in a forked child: the worker stays alive, answers for it, and can stop it.
 
-The child is on a *leash*, a pipe of which the worker holds the other end. When the worker dies the
-kernel closes that end, and kills the child and all that it started: a job whose worker is gone is
-somebody else's by now. (Linux; elsewhere it runs on, and its result goes nowhere.)
+The child leads a process group. When the job is over or stopped, the group is killed: a job leaves
+nothing behind, unless it starts it in a session of its own. The child is also on a *leash*, a pipe
+of which the worker holds the other end. When the worker dies the kernel closes that end, and kills
+the group: a job whose worker is gone is somebody else's by now. (Linux; elsewhere it runs on, and
+its result goes nowhere.)
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ if TYPE_CHECKING:
     from sprat.job import Job
     from sprat.processor import Processor
 
+END = b"\n"  # of an answer; JSON text holds none
+
 
 class Child:
-    """A running job. It leads a process group of its own, so that stopping it stops all of it."""
+    """A running job."""
 
     def __init__(self, processor: Processor, job: Job) -> None:
-        self._out, write = os.pipe()
+        self._answer, write = os.pipe()
         leash, self._hold = os.pipe()
         self._heard = b""
         self.pid = os.fork()
@@ -33,32 +37,37 @@ class Child:
             _be_the_child(processor, job, write, leash)
         os.close(write)
         os.close(leash)
+        _lead_a_group(self.pid)  # whichever of the two is first
+        self._poll = select.poll()
+        self._poll.register(self._answer, select.POLLIN)
 
     def wait(self, seconds: float) -> Outcome | None:
         """How the job ended, or None when it is still running after this long."""
-        while True:
-            ready, _, _ = select.select([self._out], [], [], seconds)
-            if not ready:
-                return None
-            part = os.read(self._out, 1 << 16)
-            if not part:
-                return self._ended()
+        while self._poll.poll(seconds * 1000):
+            part = os.read(self._answer, 1 << 16)
             self._heard += part
+            if not part or part.endswith(END):
+                return self._ended()
             seconds = 1.0
+        # It may have died while a process that it forked keeps its end of the pipe open.
+        return self._ended() if self._is_dead() else None
 
     def kill(self) -> None:
         """Stop the job and everything that it started."""
-        for kill in (os.killpg, os.kill):  # it may not lead its group yet
-            try:
-                kill(self.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         self._ended()
 
+    def _is_dead(self) -> bool:
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self.pid, flags) is not None
+
     def _ended(self) -> Outcome:
-        os.close(self._out)
-        os.close(self._hold)
+        try:
+            os.killpg(self.pid, signal.SIGKILL)  # before it is waited for: the number is still its
+        except OSError:
+            pass
         _, status = os.waitpid(self.pid, 0)
+        os.close(self._answer)
+        os.close(self._hold)
         try:
             return Outcome.of(json.loads(self._heard))
         except ValueError:
@@ -67,25 +76,40 @@ class Child:
 
 def _how(status: int) -> str:
     if os.WIFSIGNALED(status):
-        return f"was ended by {signal.Signals(os.WTERMSIG(status)).name}"
+        return f"was ended by {signal_name(os.WTERMSIG(status))}"
     return f"exited with code {os.WEXITSTATUS(status)}"
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _be_the_child(processor: Processor, job: Job, write: int, leash: int) -> None:
     """Run the job, write the outcome, and leave without any of the parent's clean-up."""
     code = 1
     try:
-        os.setpgid(0, 0)
+        _lead_a_group(0)
         _put_on(leash)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        outcome = json.dumps(attempt(processor, job)).encode()
+        outcome = json.dumps(attempt(processor, job)).encode() + END
+        _flush()
         while outcome:
             outcome = outcome[os.write(write, outcome) :]
         code = 0
     finally:
         _flush()
         os._exit(code)
+
+
+def _lead_a_group(pid: int) -> None:
+    try:
+        os.setpgid(pid, pid)
+    except OSError:
+        pass  # it does already, or has ended
 
 
 def _put_on(leash: int) -> None:

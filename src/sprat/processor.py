@@ -52,18 +52,27 @@ def attempt(processor: Processor, job: Job) -> Outcome:
         with running(job):
             result = processor(job)
         return Outcome(ok=True, result=None if result is None else _encoded(result))
-    except Exception as error:  # noqa: BLE001  (whatever a job raises is its result)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (what a job raises is its result)
         return failed(error)
 
 
-def failed(error: Exception) -> Outcome:
+def failed(error: BaseException) -> Outcome:
     return Outcome(
         ok=False,
         error=_told(error),
         transient=is_transient(error),
         poison=isinstance(error, Poison),
-        delay_seconds=getattr(error, "delay_seconds", None),
+        delay_seconds=_delay(error),
     )
+
+
+def _delay(error: BaseException) -> float | None:
+    """What the job asked for; what is no number of seconds is no reason to fail otherwise."""
+    try:
+        asked = error.delay_seconds if isinstance(error, Transient) else None
+        return None if asked is None else payload.seconds(asked, "delay_seconds")
+    except InvalidInput:
+        return None
 
 
 def is_transient(error: BaseException) -> bool:
@@ -75,7 +84,7 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(status, int) and (status == 429 or 500 <= status < 600)
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     """The error as a person wants to read it: the last line first, then where it came from."""
     if isinstance(error, JobError):
         return str(error) or type(error).__name__
@@ -102,7 +111,11 @@ def _enter(directory: str) -> None:
 
 
 def _handler(path: str) -> Processor:
-    function = find(path)
+    return calling(find(path))
+
+
+def calling(function: Any) -> Processor:
+    """A processor from a function of the payload, or a task; either may be async."""
 
     def call(job: Job) -> Any:
         result = (
@@ -113,7 +126,10 @@ def _handler(path: str) -> Processor:
         if hasattr(result, "__await__"):
             import asyncio
 
-            return asyncio.run(_awaited(result))
+            try:
+                return asyncio.run(_awaited(result))
+            except asyncio.CancelledError:
+                raise JobError("the job cancelled itself") from None
         return result
 
     return call
@@ -123,15 +139,26 @@ async def _awaited(result: Any) -> Any:
     return await result
 
 
+_importing: list[str] = []
+
+
+def is_importing() -> bool:
+    """Whether a handler is just being imported: code that pushes then would push for ever."""
+    return bool(_importing)
+
+
 def find(path: str) -> Any:
     """What `module:name` names; one sentence when it cannot be had."""
     module_name, _, name = path.partition(":")
+    _importing.append(module_name)
     try:
         thing: Any = __import__(module_name, fromlist=[name])
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InvalidInput(
             f"the handler {path} cannot be imported: {type(error).__name__}: {error}"
         ) from error
+    finally:
+        _importing.pop()
     for part in name.split("."):
         if not hasattr(thing, part):
             raise InvalidInput(f"the handler {path}: {module_name} has no {name}")

@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+ASK_AGAIN_SECONDS = 0.1  # the job may just be beginning, and not to be stopped yet
+
 
 class Stopped(BaseException):
     """Raised in the job's thread; not an Exception, so that jobs do not catch it by accident."""
@@ -27,10 +29,15 @@ class Pulse:
     _alarm: Pulse | None = None  # the one whose job the main thread is running
 
     def __init__(
-        self, beat: Callable[[], bool], *, every: float, timeout: float | None = None
+        self,
+        beat: Callable[[], bool],
+        *,
+        pause: Callable[[], float],
+        timeout: float | None = None,
     ) -> None:
+        """`pause` says how long it is until the next beat, each time."""
         self._beat = beat
-        self._every = every
+        self._pause = pause
         self._timeout = timeout
         self._over = threading.Event()
         self._why = ""
@@ -39,12 +46,17 @@ class Pulse:
     def __enter__(self) -> None:
         self._is_main = threading.current_thread() is threading.main_thread()
         if self._is_main:
-            Pulse._alarm = self
             self._before = signal.signal(signal.SIGUSR2, _raise_stopped)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+        if self._is_main:
+            Pulse._alarm = self  # last: from here on Stopped may be raised
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Beat no more. Whoever catches Stopped calls it again: it may have been raised in here."""
         if self._is_main:
             Pulse._alarm = None
         self._over.set()
@@ -55,14 +67,16 @@ class Pulse:
     @classmethod
     def stop_now(cls) -> None:
         """Stop the job that the main thread is running, if it is running one."""
-        if cls._alarm is not None:
-            cls._alarm.stopped = True
-            raise Stopped(cls._alarm._why)
+        pulse, cls._alarm = cls._alarm, None  # once
+        if pulse is not None:
+            pulse.stopped = True
+            _kill_offspring()
+            raise Stopped(pulse._why)
 
     def _run(self) -> None:
         end = None if self._timeout is None else time.monotonic() + self._timeout
         while True:
-            pause = self._every if end is None else min(self._every, end - time.monotonic())
+            pause = self._pause() if end is None else min(self._pause(), end - time.monotonic())
             if self._over.wait(max(0.0, pause)):
                 return None
             if end is not None and time.monotonic() >= end:
@@ -73,9 +87,34 @@ class Pulse:
 
     def _stop(self) -> None:
         self.stopped = True
-        if self._is_main:
+        while self._is_main and not self._over.is_set():
             os.kill(os.getpid(), signal.SIGUSR2)
+            self._over.wait(ASK_AGAIN_SECONDS)
 
 
 def _raise_stopped(*_: object) -> None:
     Pulse.stop_now()
+
+
+def _kill_offspring() -> None:
+    """Kill what the job started, where the system tells (Linux). All are looked up before the
+    first is killed: the children of a dead process are no longer known as such."""
+    family = [os.getpid()]
+    for pid in family:
+        family += _children(pid)
+    for pid in family[1:]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
+    except OSError:
+        pass
+    return found

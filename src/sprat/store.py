@@ -88,6 +88,12 @@ def open_store(url: str = "sqlite:///sprat.db") -> Store:
     raise InvalidInput(f"unknown kind of store {scheme!r} in the URL: use {' or '.join(SCHEMES)}")
 
 
+def preload(url: str) -> None:
+    """Import what the store at this URL needs, and open nothing: for a process that forks."""
+    if url.startswith("sqlite:"):
+        from sprat.stores.sqlite import scaling, statistics  # noqa: F401
+
+
 def _open_sqlite(url: str, rest: str) -> Store:
     from sprat.stores.sqlite import SqliteBackend
 

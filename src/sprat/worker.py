@@ -13,12 +13,10 @@ lasts, stops its job: by then somebody else may have it.
 from __future__ import annotations
 
 import os
-import random
 import signal
-import socket
 import time
 
-from sprat import model, retry
+from sprat import model, payload, retry
 from sprat.child import Child
 from sprat.errors import StoreUnavailable
 from sprat.job import Job
@@ -38,7 +36,11 @@ if TYPE_CHECKING:
 
 LOOK_UP_SECONDS = 0.5  # an idle worker notices a signal within this
 STORE_RETRY_SECONDS = 0.2
+FIRST_PAUSE_SECONDS = 0.01  # before looking again at work that this worker was not given
+ONE_CAUSE_SECONDS = 0.2  # signals this close (to a group, and passed on) are one
 SAFE_PART_OF_LEASE = 0.8  # without a heartbeat for this part of its lease, a worker stops
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 NO_WORK = "no_work_available"
 ENOUGH = "max_jobs"
@@ -77,14 +79,16 @@ class Worker:
         self._registration = model.WorkerRegistration(
             worker_id=worker_id,
             pool_id=pool,
-            host=socket.gethostname(),
+            host=_host(),
             pid=os.getpid(),
             lease_seconds=self._lease,
             reserved=reserved,
         )
         self._signals = 0
         self._status = model.ACTIVE
-        self._heard_at = time.monotonic()
+        self._heard_at = time.monotonic()  # the lease lasts at least from here
+        self._idle_since = time.monotonic()
+        self._pause = 0.0
         self._settlement: model.Settlement | None = None
         self._jobs = 0
         self._failed = 0
@@ -93,20 +97,17 @@ class Worker:
 
     def run(self) -> Report:
         """Work until there is a reason to leave, and leave."""
-        self._me = self._store.workers.register(self._registration)
-        if self._me.status != model.ACTIVE:
-            return self._report(TOLD_TO)
-        self._heard_at = time.monotonic()
         with Signals(self._on_signal):
-            left = self._work()
-        if left != LOST:
-            self._leave(left)
-        return self._report(left)
+            self._heard_at = self._idle_since = time.monotonic()
+            self._me = self._store.workers.register(self._registration)
+            left = self._work() if self._me.status == model.ACTIVE else TOLD_TO
+            if left != LOST:
+                self._leave(left)
+            return self._report(left)
 
     def _work(self) -> str:
-        idle_since = time.monotonic()
         while True:
-            if self._signals or self._status == model.TERMINATING:
+            if self._is_told_to_leave():
                 return TOLD_TO
             if self._status != model.ACTIVE:
                 return LOST
@@ -115,34 +116,68 @@ class Worker:
                 self._settlement = self._process(item)
                 self._jobs += 1
                 if self._jobs == self._settings.max_jobs:
-                    return ENOUGH
-                idle_since = time.monotonic()
+                    return TOLD_TO if self._is_told_to_leave() else ENOUGH
+                self._idle_since = time.monotonic()
+                self._pause = 0.0
+            elif self._status != model.ACTIVE:
+                continue
             elif self._settings.max_jobs == 1:
                 return NO_WORK
-            elif not self._wait(idle_since):
+            elif not self._wait():
                 return IDLE
+
+    def _is_told_to_leave(self) -> bool:
+        return self._signals > 0 or self._status == model.TERMINATING
 
     def _next(self) -> model.WorkItem | None:
         """Settle the last job and claim the next, in one step."""
         settlements = () if self._settlement is None else (self._settlement,)
+        asked_at = time.monotonic()
         answer = self._persist(
             lambda: self._pool.exchange(self._me, settlements=settlements, claim=1)
         )
         self._settlement = None
-        return answer.items[0] if answer is not None and answer.items else None
+        if answer is None:
+            return None
+        # A claim renews a lease of which less than half is left: half of it we have now.
+        self._heard_at = max(self._heard_at, asked_at - self._lease / 2)
+        return answer.items[0] if answer.items else None
 
-    def _wait(self, idle_since: float) -> bool:
+    def _wait(self) -> bool:
         """Sleep until there may be work; False when this worker has been idle for too long."""
-        left = idle_since + self._settings.idle_seconds - time.monotonic()
-        if left <= 0:
-            return False
         try:
-            self._pool.wait(self._me, seconds=min(left, LOOK_UP_SECONDS))
+            left = self._idle_since + self._settings.idle_seconds - time.monotonic()
+            if left <= 0:
+                self._idle_since = time.monotonic()
+                return self._is_needed()
+            self._sleep(min(left, LOOK_UP_SECONDS))
             if self._is_time_for_a_heartbeat():
                 self._heartbeat(())
         except StoreUnavailable:
             self._outlast()
         return True
+
+    def _sleep(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        if self._pool.wait(self._me, seconds=seconds):
+            # If there is still nothing for this worker (another was quicker, a tenant is at its
+            # limit, a group is not ours), it looks less and less often.
+            time.sleep(min(self._pause, max(0.0, end - time.monotonic())))
+            self._pause = max(FIRST_PAUSE_SECONDS, 2 * self._pause)
+        else:
+            self._pause = 0.0
+            if time.monotonic() < end:
+                self._heartbeat(())  # woken without work: it has to leave
+
+    def _is_needed(self) -> bool:
+        """Whether the fleet would be too small without this worker."""
+        low = self._settings.min_workers
+        if self._settings.policy == model.PoolSettings().policy:
+            return low > 0 and self._pool.observe().active <= low
+        from sprat.scaling import policies  # others keep idle workers on purpose: ask
+
+        decision = policies.decide(self._pool.observe(), self._settings)
+        return self._me.worker_id not in decision.drain
 
     def _leave(self, left: str) -> None:
         settlement = self._settlement
@@ -185,16 +220,17 @@ class Worker:
                 item.attempts + item.given_back,
                 base=self._settings.retry_base_seconds,
                 cap=self._settings.retry_cap_seconds,
-                jitter=random.random(),
+                jitter=int.from_bytes(os.urandom(4)) / (1 << 32),
             )
-        return model.Settlement.of((*ref, kind, None, outcome.error, delay, None))
+        error = payload.error_text(outcome.error)
+        return model.Settlement.of((*ref, kind, None, error, delay, None))
 
     def _in_a_child(self, item: model.WorkItem) -> Outcome | None:
         child = Child(self._processor, Job(self._pool, item))
         limit = self._settings.timeout_seconds
         end = None if limit is None else time.monotonic() + limit
         while True:
-            pause = self._until_heartbeat()
+            pause = min(self._until_heartbeat(), LOOK_UP_SECONDS)
             if end is not None:
                 pause = min(pause, end - time.monotonic())
             outcome = child.wait(max(0.0, pause))
@@ -214,13 +250,14 @@ class Worker:
     def _here(self, item: model.WorkItem) -> Outcome | None:
         pulse = Pulse(
             lambda: self._still_holds(item),
-            every=self._settings.heartbeat_seconds,
+            pause=self._until_heartbeat,
             timeout=self._settings.timeout_seconds,
         )
         try:
             with pulse:
                 return attempt(self._processor, Job(self._pool, item, lambda: pulse.stopped))
         except Stopped as why:
+            pulse.end()
             if str(why):
                 return Outcome(ok=False, error=str(why))
             if self._signals > 1:
@@ -249,8 +286,9 @@ class Worker:
         return answer.lost
 
     def _until_heartbeat(self) -> float:
+        """Soon, when it is overdue: the store did not answer, or only claims renewed the lease."""
         due = self._heard_at + self._settings.heartbeat_seconds - time.monotonic()
-        return min(max(due, STORE_RETRY_SECONDS), LOOK_UP_SECONDS)
+        return max(due, STORE_RETRY_SECONDS)
 
     def _is_time_for_a_heartbeat(self) -> bool:
         return time.monotonic() - self._heard_at >= self._settings.heartbeat_seconds
@@ -278,19 +316,34 @@ class Worker:
             Pulse.stop_now()
 
 
+def _host() -> str:
+    """`socket.gethostname()`, without its 4 ms of imports."""
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+
+
 class Signals:
-    """SIGTERM and SIGINT as calls, while it lasts; elsewhere than in the main thread, nothing."""
+    """SIGTERM and SIGINT as calls, while it lasts; elsewhere than in the main thread, nothing.
+    Whoever forked this process may have held them back until now."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
         self._before: dict[int, Any] = {}
+        self._told_at = -ONE_CAUSE_SECONDS
 
     def __enter__(self) -> None:
         try:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self._before[number] = signal.signal(number, lambda *_: self._call())
+            for number in STOP_SIGNALS:
+                self._before[number] = signal.signal(number, lambda *_: self._told())
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         except ValueError:
             pass  # not the main thread
+
+    def _told(self) -> None:
+        now = time.monotonic()
+        is_another = now - self._told_at >= ONE_CAUSE_SECONDS
+        self._told_at = now
+        if is_another:
+            self._call()
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():

@@ -2,140 +2,162 @@
 
 It imports the user's code once, so that a worker costs a few milliseconds. It has one thread and
 never opens the store: a connection that goes through a fork is broken. Whatever is to be done there
-a short-lived fork of the nest does, the *clerk*: report a worker that was killed, so that its items
-are free at once, and run the next scaling pass when a worker leaves while work remains. The nest
-ends with its last worker: when there is no work, nothing of ours runs. While items are delayed
-(a retry that waits for its time), one nest a machine sleeps until they are due.
+its *clerk* does (see clerk.py): report a worker that was killed, so that its items are free at
+once, and run the next scaling pass when a worker leaves while work remains. The nest ends with its
+last worker: when there is no work, nothing of ours runs. While items are delayed (a retry that
+waits for its time), one nest a machine sleeps until they are due (see vigil.py).
+
+A worker that was told to leave (a scaler, a signal) causes no pass: it would only bring back what
+somebody wanted gone.
 
     python -m sprat.launchers.nest POOL [WORKER_ID ...]      the store's URL is in SPRAT_URL
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 import time
 
-from sprat import checker, model
+from sprat import model
 from sprat.errors import InvalidInput, SpratError
+from sprat.launchers.clerk import Clerk, begin, call_off, carry_on, give_up, report
 from sprat.launchers.process import start_nest
-from sprat.processor import load
-from sprat.record import Record
-from sprat.scaling.queue_depth import pause_left
-from sprat.store import open_store
-from sprat.worker import ENOUGH, Worker
+from sprat.launchers.vigil import Vigil
+from sprat.store import open_store, preload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
+    from sprat.launchers.clerk import Orders
     from sprat.processor import Processor
-    from sprat.store import Store
 
-WORK_MAY_REMAIN = 3  # the exit code of a worker that left although it could have gone on
+# Exit codes of workers in good order. A job that runs in its worker may end it with any other.
+LEFT = 90
+WAS_TOLD_TO = 91
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+LOOK_SECONDS = 0.05  # for workers that ended, while there is also a time to wait for
+STORE_TRIES = 60  # a second apart: so long a nest outlasts a store that cannot be reached
+FLOCK_SECONDS = 0.005  # workers seldom leave alone: one pass for all who do so together
+LONGEST_NAP_SECONDS = 60.0  # then it looks whether there is still something to wait for
 LONGEST_SLEEP_SECONDS = 3600.0  # for a delayed item; a trigger has to wake what comes later
-
-
-class Orders(Record):
-    """What the clerk brings back from the store."""
-
-    settings: model.PoolSettings
-    version: int
-    launch: tuple[str, ...]
-    wake_in: float | None  # seconds until there may be something to do, None: there is nothing
 
 
 class Nest:
     def __init__(self, url: str, pool: str) -> None:
         self._url = url
         self._pool = pool
+        self._clerk = Clerk(url, pool)
+        self._vigil = Vigil(url, pool)
         self._children: dict[int, str] = {}
         self._told_to_leave = False
-        self._version = 0
+        self._processor: Processor | None = None
+        self._cannot_load = False
+        self._version: int | None = None  # of the settings that the processor was made from
 
     def run(self, worker_ids: list[str]) -> int:
-        signal.signal(signal.SIGTERM, self._pass_on)
-        signal.signal(signal.SIGINT, self._pass_on)
-        orders = self._clerk(lambda store: begin(store, self._pool, worker_ids))
-        if orders is None:
-            return 1
-        self._version = orders.version
+        for number in STOP_SIGNALS:
+            signal.signal(number, self._pass_on)
+        preload(self._url)
         try:
-            processor = load(orders.settings)
-        except SpratError as error:
-            why = str(error)
-            self._clerk(lambda store: give_up(store, self._pool, orders.launch, why))
-            return 1
-        _freeze()
-        return self._tend(processor, orders)
+            return self._run(worker_ids)
+        finally:
+            self._clerk.dismiss()
 
-    def _tend(self, processor: Processor, orders: Orders | None) -> int:
+    def _run(self, worker_ids: list[str]) -> int:
+        orders = self._send(begin, worker_ids, meanwhile=_import_the_rest)
         while orders is not None:
-            for worker_id in orders.launch:
-                self._fork(processor, orders.settings, worker_id)
-            if not self._children and not self._sleep(orders.wake_in):
-                return 0
-            orders = self._clerk(self._carry_on(self._gone() if self._children else []))
-            if self._told_to_leave and orders is not None:
-                orders = orders.replace(wake_in=None)
-        return 1
+            if orders.launch:
+                orders = self._hatch(orders)
+            gone = None if orders is None else self._wait(orders.wake_in)
+            if orders is None or gone is None:
+                break
+            if self._cannot_load:  # with all that was half imported, trying again proves nothing
+                start_nest(self._url, self._pool, orders.settings)
+                break
+            if self._told_to_leave:
+                orders = self._send(report, gone)
+            else:
+                orders = self._send(carry_on, gone, self._version)
+        return 0
 
-    def _carry_on(self, gone: list[tuple[str, str]]) -> Callable[[Store], Orders]:
-        return lambda store: carry_on(store, self._pool, gone, self._version)
+    def _send(
+        self,
+        errand: Callable[..., Orders],
+        *arguments: object,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> Orders | None:
+        """Send the clerk, again and again while the store cannot be reached."""
+        for _ in range(STORE_TRIES):
+            orders = self._clerk.run(errand, *arguments, meanwhile=meanwhile)
+            if orders is not None or self._told_to_leave:
+                return orders
+            time.sleep(1.0)
+        return None
+
+    # -- workers ----------------------------------------------------------------------------
+
+    def _hatch(self, orders: Orders) -> Orders | None:
+        """Fork the workers that were ordered, or say why there will be none."""
+        if self._told_to_leave:
+            return self._send(call_off, orders.launch, "its nest was told to leave")
+        try:
+            processor = self._processor or self._load(orders)
+        except SpratError as error:
+            self._cannot_load = True
+            return self._send(give_up, orders.launch, str(error))
+        for worker_id in orders.launch:
+            self._fork(processor, orders.settings, worker_id)
+        return orders
+
+    def _load(self, orders: Orders) -> Processor:
+        from sprat.processor import load
+
+        self._processor = load(orders.settings)
+        self._version = orders.version
+        _freeze()
+        return self._processor
 
     def _fork(self, processor: Processor, settings: model.PoolSettings, worker_id: str) -> None:
+        # Signals wait until it is known to whom they are passed on, and who acts on them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         pid = os.fork()
         if pid == 0:
+            self._clerk.forget()
             _be_a_worker(self._url, self._pool, processor, settings, worker_id)
         self._children[pid] = worker_id
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
-    def _gone(self) -> list[tuple[str, str]]:
-        """Wait until a worker has ended that somebody has to do something about, or all have:
-        (worker, how it ended; nothing to say about one that left in good order)."""
+    # -- waiting ----------------------------------------------------------------------------
+
+    def _wait(self, seconds: float | None) -> list[tuple[str, str]] | None:
+        """Wait until workers have ended, or it is time to look: who ended and how (nothing to
+        say about one that left in good order). None: nobody is left, and there is no reason."""
+        if not self._children:
+            return [] if self._sleep(seconds) else None
         gone: list[tuple[str, str]] = []
-        matters = False
-        while self._children and not matters:
-            pid, status = os.waitpid(-1, 0)
-            while pid:
-                code = os.waitstatus_to_exitcode(status)
-                gone.append((self._children.pop(pid), _how(code)))
-                matters = matters or code != 0
-                pid, status = _waitpid_now() if self._children else (0, 0)
-        return gone
+        until = None if seconds is None else time.monotonic() + seconds
+        while self._children:
+            pid, status = _next_exit(until)
+            if not pid:
+                return gone
+            worker_id = self._children.pop(pid, None)
+            code = os.waitstatus_to_exitcode(status)
+            if worker_id is not None and code != WAS_TOLD_TO:  # None: the clerk, or the user's
+                gone.append((worker_id, _how(code)))
+                until = time.monotonic() + FLOCK_SECONDS
+        return gone or None
 
     def _sleep(self, seconds: float | None) -> bool:
         """Nobody works here now. Wait for delayed items, unless another nest does."""
         if seconds is None or seconds > LONGEST_SLEEP_SECONDS or self._told_to_leave:
             return False
-        if not _is_the_one_who_waits(self._url, self._pool):
-            return False
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and not self._told_to_leave:
-            time.sleep(min(0.5, max(0.0, end - time.monotonic())))
-        return not self._told_to_leave
-
-    def _clerk(self, errand: Callable[[Store], Any]) -> Orders | None:
-        """Do something in the store, in a fork that ends with it."""
-        read, write = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            _be_the_clerk(self._url, errand, write)
-        os.close(write)
-        with open(read, "rb") as pipe:
-            said = pipe.read()
-        os.waitpid(pid, 0)
-        if not said:
-            return None
-        settings, version, launch, wake_in = json.loads(said)
-        return Orders(
-            settings=model.PoolSettings.of(settings),
-            version=version,
-            launch=tuple(launch),
-            wake_in=wake_in,
-        )
+        self._clerk.dismiss()
+        nap = min(seconds, LONGEST_NAP_SECONDS)
+        return self._vigil.keep(nap, lambda: self._told_to_leave) and not self._told_to_leave
 
     def _pass_on(self, number: int, _: object) -> None:
         self._told_to_leave = True
@@ -146,97 +168,45 @@ class Nest:
                 pass
 
 
-# -- errands of the clerk -----------------------------------------------------------------------
-
-
-def begin(store: Store, pool: str, worker_ids: list[str]) -> Orders:
-    if worker_ids:
-        state = store.pool(pool).state()
-        return Orders(
-            settings=state.settings, version=state.version, launch=tuple(worker_ids), wake_in=0.0
-        )
-    return carry_on(store, pool, [], None)
-
-
-def carry_on(store: Store, pool: str, gone: list[tuple[str, str]], version: int | None) -> Orders:
-    """Report the dead, and run a scaling pass. If the pool's settings changed, this nest has the
-    wrong code for new workers: another one is started for them."""
-    for worker_id, how in gone:
-        if how:
-            store.workers.update_status(worker_id, model.LOST, reason=how)
-    state = store.pool(pool).state()
-    checked = checker.decide(store, pool, state.settings)
-    launch = checked.spawned_ids
-    if launch and version not in (None, state.version):
-        checker.launch(store, pool, state.settings, launch)
-        launch = ()
-    return Orders(
-        settings=state.settings,
-        version=state.version,
-        launch=launch,
-        wake_in=wake_in(store, pool),
-    )
-
-
-def give_up(store: Store, pool: str, worker_ids: tuple[str, ...], why: str) -> Orders:
-    for worker_id in worker_ids:
-        store.workers.update_status(worker_id, model.LOST, reason=why)
-    state = store.pool(pool).state()
-    return Orders(settings=state.settings, version=state.version, launch=(), wake_in=None)
-
-
-def wake_in(store: Store, pool: str) -> float | None:
-    """Seconds until a delayed item is due, or a failed launch may be tried again."""
-    seen = store.pool(pool).observe()
-    if seen.paused:
-        return None
-    if seen.counts.ready and seen.launch_failures:
-        return max(0.1, pause_left(seen))
-    return seen.next_due_seconds
+def _import_the_rest() -> None:
+    """What only workers need is imported while the clerk is in the store: a push waits for it."""
+    import sprat.worker  # noqa: F401
 
 
 # -- in the forks -------------------------------------------------------------------------------
 
 
-def _be_the_clerk(url: str, errand: Callable[[Store], Orders], write: int) -> None:
-    code = 1
-    try:
-        orders = errand(open_store(url))
-        said = json.dumps(orders).encode()
-        while said:
-            said = said[os.write(write, said) :]
-        code = 0
-    except SpratError as error:
-        sys.stderr.write(f"sprat: {error}\n")
-    finally:
-        os._exit(code)  # closing the store would fold its log into the file, each time
-
-
 def _be_a_worker(
     url: str, pool: str, processor: Processor, settings: model.PoolSettings, worker_id: str
 ) -> None:
+    from sprat.worker import TOLD_TO, Worker
+
     code = 1
     nest = os.getppid()
     try:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
+        store = open_store(url)
         worker = Worker(
-            open_store(url),
-            pool,
-            processor,
-            settings=settings,
-            worker_id=worker_id,
-            reserved=True,
+            store, pool, processor, settings=settings, worker_id=worker_id, reserved=True
         )
-        report = worker.run()
-        code = WORK_MAY_REMAIN if report.left == ENOUGH else 0
-        if code and os.getppid() != nest:
-            start_nest(url, pool, settings)  # nobody is left to carry on
+        was_told_to = worker.run().left == TOLD_TO
+        code = WAS_TOLD_TO if was_told_to else LEFT
+        if os.getppid() != nest and not was_told_to and store.pool(pool).size():
+            start_nest(url, pool, settings)  # nobody else is left to carry on
     except SpratError as error:
         sys.stderr.write(f"sprat: {error}\n")
+    except Exception:  # noqa: BLE001  (the top of the process: os._exit would keep it quiet)
+        _complain()
     finally:
         _flush()
         os._exit(code)
+
+
+def _complain() -> None:
+    import traceback
+
+    traceback.print_exc()
 
 
 def _flush() -> None:
@@ -255,31 +225,24 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def _waitpid_now() -> tuple[int, int]:
-    return os.waitpid(-1, os.WNOHANG)
+def _next_exit(until: float | None) -> tuple[int, int]:
+    """The next child that ended, as waitpid tells it; zeros when it is time."""
+    if until is None:
+        return os.waitpid(-1, 0)
+    while True:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        left = until - time.monotonic()
+        if pid or left <= 0:
+            return pid, status
+        time.sleep(min(LOOK_SECONDS, left))
 
 
 def _how(code: int) -> str:
     if code < 0:
-        return f"ended by {signal.Signals(-code).name}"
-    return "" if code in (0, WORK_MAY_REMAIN) else f"exited with code {code}"
+        from sprat.child import signal_name
 
-
-def _is_the_one_who_waits(url: str, pool: str) -> bool:
-    """One nest a machine and pool is enough; the lock goes with the process."""
-    import fcntl
-    import hashlib
-    import tempfile
-
-    name = hashlib.sha256(f"{url} {pool}".encode()).hexdigest()[:24]
-    path = os.path.join(tempfile.gettempdir(), f"sprat-{os.getuid()}-{name}.wait")
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        return False
-    return True
+        return f"ended by {signal_name(-code)}"
+    return "" if code in (LEFT, WAS_TOLD_TO) else f"exited with code {code}"
 
 
 def main() -> int:

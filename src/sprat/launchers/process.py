@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from sprat.errors import InvalidInput, SpratError
@@ -37,7 +38,8 @@ def start_nest(url: str, pool: str, settings: PoolSettings, worker_ids: Sequence
     if not url or url.startswith("memory:"):
         raise InvalidInput("workers cannot be launched for a memory store: use sqlite:///fleet.db")
     module = "sprat.launchers.nest" if hasattr(os, "fork") else "sprat.launchers.fresh"
-    command = [sys.executable, "-P", "-m", module, pool, *worker_ids]
+    begin = f"import sys; from {module} import main; sys.exit(main())"  # -m: 5 ms for runpy
+    command = [sys.executable, "-P", "-c", begin, pool, *worker_ids]
     # The shell forks and leaves at once: whoever starts a nest is not left with a zombie.
     _run(["/bin/sh", "-c", '"$@" &', "sh", *command], _environment(url, settings))
 
@@ -45,6 +47,12 @@ def start_nest(url: str, pool: str, settings: PoolSettings, worker_ids: Sequence
 def _environment(url: str, settings: PoolSettings) -> dict[str, str]:
     wanted = ENVIRONMENT.union(settings.environment)
     kept = {k: v for k, v in os.environ.items() if k in wanted or k.startswith("SPRAT_")}
+    # A nest goes to the pool's directory, and may start another one from there.
+    if kept.get("PYTHONPATH"):
+        places = kept["PYTHONPATH"].split(os.pathsep)
+        kept["PYTHONPATH"] = os.pathsep.join(os.path.abspath(place) for place in places)
+    if kept.get("SPRAT_LOG"):
+        kept["SPRAT_LOG"] = os.path.abspath(kept["SPRAT_LOG"])
     return {**kept, "SPRAT_URL": url}
 
 
@@ -62,7 +70,13 @@ def _run(command: list[str], environment: dict[str, str]) -> None:
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ],
             setsid=True,
+            # Whatever the caller ignores or holds back, a nest needs them all.
+            setsigmask=(),
+            setsigdef=(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT),
         )
     except OSError as error:
         raise SpratError(f"no worker can be started: {error}") from error
-    os.waitpid(pid, 0)
+    try:
+        os.waitpid(pid, 0)
+    except ChildProcessError:
+        pass  # the caller ignores SIGCHLD, or waits for all children elsewhere

@@ -1,0 +1,242 @@
+"""The clerk: the one process of a nest, besides its workers, that has the store open.
+
+A nest forks, so it must not open the store itself; its clerk is a child that does, and runs the
+nest's errands there: report workers that were killed, and run the next scaling pass. It stays as
+long as there are workers: an errand then costs neither a fork nor an open, and because somebody
+always has the file open, none of the short-lived workers is the first to open it (the first one
+has to read all of SQLite's log).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+
+from sprat import checker, model
+from sprat.errors import SpratError
+from sprat.record import Record
+from sprat.scaling.queue_depth import pause_left
+from sprat.store import open_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from sprat.store import Store
+
+TRIES = 2  # of an errand whose clerk was killed
+MOST_FAILURES = 10  # launches in a row, minutes in all; then it takes a push or a check to try
+
+
+class Orders(Record):
+    """What the clerk brings back from the store."""
+
+    settings: model.PoolSettings
+    version: int
+    launch: tuple[str, ...]
+    wake_in: float | None  # seconds until there may be something to do, None: there is nothing
+
+
+class Clerk:
+    """Seen from the nest. The process begins with the first errand, and with the first after
+    it was dismissed or killed."""
+
+    def __init__(self, url: str, pool: str) -> None:
+        self._url = url
+        self._pool = pool
+        self._pid = 0
+        self._to = self._from = -1
+
+    def run(
+        self,
+        errand: Callable[..., Orders],
+        *arguments: object,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> Orders | None:
+        """Have an errand of this module done, and do something else meanwhile; None when it
+        could not be done."""
+        line = json.dumps([errand.__name__, *arguments]).encode() + b"\n"
+        for _ in range(TRIES):
+            sent = self._send(line)
+            meanwhile()
+            said = sent and _line(self._from)
+            if said:
+                return _orders(json.loads(said))
+            self.dismiss()
+        return None
+
+    def dismiss(self) -> None:
+        """Let it close the store and leave."""
+        if self._pid:
+            self.forget()
+            try:
+                os.waitpid(self._pid, 0)
+            except ChildProcessError:
+                pass  # the nest met it among its workers
+            self._pid = 0
+
+    def forget(self) -> None:
+        """In a worker: the clerk is not ours, and has to notice when the nest is gone."""
+        if self._to >= 0:
+            os.close(self._to)
+            os.close(self._from)
+            self._to = self._from = -1
+
+    def _send(self, line: bytes) -> bool:
+        if not self._pid:
+            self._begin()
+        try:
+            while line:
+                line = line[os.write(self._to, line) :]
+        except BrokenPipeError:
+            return False
+        return True
+
+    def _begin(self) -> None:
+        read, self._to = os.pipe()
+        self._from, write = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            self.forget()
+            _serve(self._url, self._pool, read, write)
+        os.close(read)
+        os.close(write)
+
+
+def _orders(said: Any) -> Orders | None:
+    if said is None:
+        return None
+    settings, version, launch, wake_in = said
+    return Orders(
+        settings=model.PoolSettings.of(settings),
+        version=version,
+        launch=tuple(launch),
+        wake_in=wake_in,
+    )
+
+
+# -- errands ------------------------------------------------------------------------------------
+
+
+def begin(store: Store, pool: str, worker_ids: Sequence[str]) -> Orders:
+    if worker_ids:
+        state = store.pool(pool).state()
+        return Orders(
+            settings=state.settings,
+            version=state.version,
+            launch=tuple(worker_ids),
+            wake_in=wake_in(store, pool),
+        )
+    return carry_on(store, pool, [], None)
+
+
+def carry_on(
+    store: Store, pool: str, gone: Sequence[tuple[str, str]], version: int | None
+) -> Orders:
+    """Report the dead, and run a scaling pass. If the pool's settings changed, this nest has the
+    wrong code for new workers: another one is started for them."""
+    report(store, pool, gone)
+    state = store.pool(pool).state()
+    checked = checker.decide(store, pool, state.settings)
+    launch = checked.spawned_ids
+    if launch and version not in (None, state.version):
+        checker.launch(store, pool, state.settings, launch)
+        launch = ()
+    return Orders(
+        settings=state.settings,
+        version=state.version,
+        launch=launch,
+        wake_in=wake_in(store, pool),
+    )
+
+
+def report(store: Store, pool: str, gone: Sequence[tuple[str, str]]) -> Orders:
+    """Say who did not leave in good order, so that their items are free at once."""
+    for worker_id, how in gone:
+        if how:
+            store.workers.update_status(worker_id, model.LOST, reason=how)
+    return _nothing_more(store, pool)
+
+
+def _nothing_more(store: Store, pool: str, wake_in: float | None = None) -> Orders:
+    state = store.pool(pool).state()
+    return Orders(settings=state.settings, version=state.version, launch=(), wake_in=wake_in)
+
+
+def give_up(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> Orders:
+    """The launch failed; it may be worth another try later."""
+    checker.give_up(store, worker_ids, why)
+    return _nothing_more(store, pool, wake_in(store, pool))
+
+
+def call_off(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> Orders:
+    for worker_id in worker_ids:
+        store.workers.update_status(worker_id, model.TERMINATED, reason=why)
+    return _nothing_more(store, pool)
+
+
+def wake_in(store: Store, pool: str) -> float | None:
+    """Seconds until a delayed item is due, a failed launch may be tried again, or a pause ends."""
+    if not store.pool(pool).size():
+        return None
+    seen = store.pool(pool).observe()
+    if seen.paused:
+        return store.pool(pool).state().paused_seconds
+    if seen.counts.ready and seen.launch_failures:
+        return max(0.1, pause_left(seen)) if seen.launch_failures < MOST_FAILURES else None
+    return seen.next_due_seconds
+
+
+ERRANDS: dict[str, Callable[..., Orders]] = {
+    errand.__name__: errand for errand in (begin, carry_on, report, give_up, call_off)
+}
+
+
+# -- in the clerk's process ---------------------------------------------------------------------
+
+
+def _serve(url: str, pool: str, read: int, write: int) -> None:
+    """Run errands until the nest closes its end, or is gone."""
+    code = 1
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)  # they are for the workers; the nest passes on
+        store = open_store(url)
+        while line := _line(read):
+            name, *arguments = json.loads(line)
+            answer = json.dumps(_do(store, pool, name, arguments)).encode() + b"\n"
+            while answer:
+                answer = answer[os.write(write, answer) :]
+        store.close()
+        code = 0
+    except SpratError as error:
+        _complain(error)
+    finally:
+        os._exit(code)
+
+
+def _do(store: Store, pool: str, name: str, arguments: Sequence[Any]) -> Orders | None:
+    try:
+        return ERRANDS[name](store, pool, *arguments)
+    except SpratError as error:
+        _complain(error)
+        return None
+
+
+def _complain(error: SpratError) -> None:
+    sys.stderr.write(f"sprat: {error}\n")
+    sys.stderr.flush()
+
+
+def _line(descriptor: int) -> bytes:
+    """One line, or nothing when the other side is gone."""
+    heard = b""
+    while not heard.endswith(b"\n"):
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            return b""
+        heard += part
+    return heard

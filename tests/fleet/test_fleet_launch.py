@@ -1,0 +1,101 @@
+"""Workers that never come to work: slots come back, tries are rare, the reason is to be read."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from fleets import Fleet, eventually
+
+BROKEN = {
+    "no such module": ({"handler": "nowhere:run"}, "the handler nowhere:run cannot be imported"),
+    "no such function": ({"handler": "good:nothing"}, "the handler good:nothing: good has no"),
+    "no such directory": ({"directory": "/nowhere/at/all"}, "the directory /nowhere/at/all: No"),
+    "raises": ({"handler": "raises:run"}, "cannot be imported: RuntimeError: not today"),
+    "exits": ({"handler": "exits:run"}, "cannot be imported: SystemExit: 3"),
+    "no processor": ({"handler": None}, "the pool has no processor"),
+}
+
+
+@pytest.fixture
+def broken(fleet: Fleet) -> Fleet:
+    """A directory with modules that do not let themselves be imported."""
+    (fleet.place / "raises.py").write_text("raise RuntimeError('not today')\n")
+    (fleet.place / "exits.py").write_text("import sys\nsys.exit(3)\n")
+    (fleet.place / "vanishes.py").write_text("import os\nos._exit(0)\n")
+    (fleet.place / "good.py").write_text("def run(data):\n    return 'good'\n")
+    fleet.set(directory=str(fleet.place))
+    return fleet
+
+
+@pytest.mark.parametrize(("settings", "why"), BROKEN.values(), ids=list(BROKEN))
+def test_slots_come_back_at_once_and_the_reason_is_kept(
+    broken: Fleet, settings: dict[str, object], why: str
+) -> None:
+    broken.set(max_workers=5, **settings)
+    for _ in range(5):
+        broken.push()
+    assert broken.check().spawned == 5
+    eventually(lambda: not broken.workers("starting"))
+    first = broken.workers()
+    assert {w.status for w in first} == {"lost", "terminated"}
+    assert all(why in w.reason for w in first)
+    again = broken.check()
+    assert (again.spawned, again.reason) == (
+        0,
+        "1 launch in a row did not come to work: the next try is in 1 s",
+    )
+    broken.may_stay = True  # it tries again by itself
+
+
+def test_tries_become_rare_and_a_good_handler_recovers_by_itself(broken: Fleet) -> None:
+    broken.set(handler="nowhere:run", max_workers=5, start_on_push=True)
+    began = time.monotonic()
+    nests: set[int] = set()
+    ids = []
+    while time.monotonic() - began < 3.5:
+        ids.append(broken.push())
+        nests.update(broken.nests())
+        time.sleep(0.05)
+    tries = broken.pool.decisions(limit=100)
+    assert 2 <= len(tries) <= 3, "after 0, 1 and 3 seconds"
+    assert [len(d.launched) for d in tries][:-1] == [1] * (len(tries) - 1)
+    assert "trying one" in tries[0].reason
+    assert len(nests) <= 5
+    broken.set(handler="good:run")
+    broken.until_done(len(ids))
+    assert broken.pool.observe().launch_failures == 0
+
+
+def test_a_nest_that_dies_while_importing_frees_its_slots_at_the_deadline(broken: Fleet) -> None:
+    broken.set(handler="vanishes:run", start_deadline_seconds=0.8)
+    item = broken.push()
+    broken.check()
+    broken.until_gone()
+    assert len(broken.workers("starting")) == 1
+    broken.set(handler="good:run")
+    eventually(lambda: broken.check().spawned)
+    broken.until_status(item, "done")
+    [lost] = broken.workers("lost")
+    assert lost.reason == "launched, but did not register in time"
+
+
+def test_changed_settings_reach_the_workers_that_come_next(broken: Fleet, tmp_path: Path) -> None:
+    """The nest has the old code: it starts another one for the new."""
+    broken.set(handler="good:run", max_jobs=1, max_workers=1)
+    (broken.place / "better.py").write_text("def run(data):\n    return 'better'\n")
+    (broken.place / "waits.py").write_text(
+        "import os, time\n"
+        "def run(data):\n"
+        "    while not os.path.exists('go'): time.sleep(0.01)\n"
+        "    return 'old'\n"
+    )
+    broken.set(handler="waits:run")
+    ids = [broken.push() for _ in range(3)]
+    broken.check()
+    eventually(lambda: broken.pool.counts().claimed == 1)
+    broken.set(handler="better:run")
+    (broken.place / "go").touch()
+    broken.until_done(3)
+    assert [broken.item(i).result for i in ids] == ["old", "better", "better"]

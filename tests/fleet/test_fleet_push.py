@@ -1,0 +1,154 @@
+"""A push starts the fleet, the fleet keeps itself going, and anybody heals it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from fleets import Fleet, eventually, kill, parent_of
+
+
+@pytest.fixture
+def starting(fleet: Fleet) -> Fleet:
+    fleet.set(start_on_push=True)
+    return fleet
+
+
+def test_push_starts_the_fleet_and_does_not_wait_for_it(
+    starting: Fleet, tmp_path: Path, record_property: pytest.RecordProperty
+) -> None:
+    starting.set(handler="jobs:wait_for_file")
+    pushed_at = time.time()
+    began = time.monotonic()
+    item = starting.push(file=str(tmp_path / "go"))
+    took = time.monotonic() - began
+    assert took < 0.1
+    [[_, _, _, started_at]] = starting.until("start")
+    record_property("push_seconds", took)
+    record_property("push_to_start_seconds", float(started_at) - pushed_at)
+    assert starting.item(item).status == "claimed"
+    (tmp_path / "go").touch()
+    starting.until_done(1)
+
+
+def test_a_burst_of_single_pushes_starts_few_nests(starting: Fleet) -> None:
+    starting.set(max_workers=4, isolation="none")
+    nests: set[int] = set()
+    for n in range(1000):
+        starting.push(say=n)
+        if not n % 50:
+            nests.update(starting.nests())
+    while starting.pool.counts().done < 1000:
+        nests.update(starting.nests())
+    assert set(starting.starts().values()) == {1}
+    assert len(nests) <= 8
+    decided = starting.pool.decisions(limit=1000)
+    assert sum(len(d.launched) for d in decided) <= 20
+
+
+def test_a_push_that_needs_nobody_starts_nobody(starting: Fleet) -> None:
+    starting.set(idle_seconds=5)
+    first = starting.push()
+    starting.until_status(first, "done")
+    [nest] = starting.nests()
+    second = starting.push()
+    starting.until_status(second, "done")
+    assert starting.nests() == [nest]
+    assert len(starting.workers()) == 1
+    kill(starting.workers()[0].pid, signal.SIGTERM)
+
+
+def test_a_worker_that_leaves_while_work_remains_causes_the_next(starting: Fleet) -> None:
+    starting.set(max_jobs=1, max_workers=1)
+    ids = [starting.push() for _ in range(5)]
+    starting.until_done(5)
+    assert len({starting.item(i).claimed_by for i in ids}) == 5
+
+
+@pytest.mark.parametrize("dead", ["workers and nests", "nests"])
+def test_a_killed_fleet_is_healed_by_the_next_check(starting: Fleet, dead: str) -> None:
+    starting.set(handler="jobs:slow_at_first", heartbeat_seconds=0.5, max_workers=3)
+    ids = [starting.push() for _ in range(3)]
+    starting.until("start", 3)
+    nests = starting.nests()
+    pids = [w.pid for w in starting.workers("active")]
+    for pid in nests:
+        kill(pid)
+    for pid in pids:
+        kill(pid)
+    starting.until_gone()
+    checked = eventually(lambda: (c := starting.check()).spawned and c)
+    assert checked.reaped
+    starting.until_done(3)
+    assert [starting.item(i).result for i in ids] == [2, 2, 2]
+
+
+def test_workers_outlive_their_nest_and_start_another(starting: Fleet, tmp_path: Path) -> None:
+    """Work remains, and the one who would have carried on is dead."""
+    starting.set(handler="jobs:wait_for_file", max_jobs=1, max_workers=1)
+    starting.push(file=str(tmp_path / "go"))
+    starting.until("start")
+    starting.push(file=str(tmp_path / "go"))
+    for nest in starting.nests():
+        kill(nest)
+    [worker] = starting.workers("active")
+    eventually(lambda: parent_of(worker.pid) not in starting.processes())
+    (tmp_path / "go").touch()
+    starting.until_done(2)
+    assert set(starting.starts().values()) == {1}
+
+
+def test_a_push_survives_a_fleet_that_cannot_be_started(
+    starting: Fleet, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SPRAT_LOG", str(starting.place / "missing" / "log"))
+    item = starting.push()
+    assert starting.item(item).status == "pending"
+    assert "no workers were started" in caplog.text
+
+
+def test_a_program_that_ignores_its_children_can_push(starting: Fleet) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        item = starting.push()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    starting.until_status(item, "done")
+
+
+def test_a_fleet_with_a_minimum_stays_and_does_not_flutter(starting: Fleet) -> None:
+    starting.set(min_workers=2, max_workers=4, idle_seconds=0.05)
+    starting.check()
+    eventually(lambda: len(starting.workers("active")) == 2)
+    for n in range(12):
+        starting.push(say=n)
+    starting.until_done(12)
+    eventually(lambda: len(starting.workers("starting", "active")) == 2)
+    residents = starting.workers("active")
+    began = time.monotonic()
+    eventually(lambda: time.monotonic() - began > 0.5)  # ten times as long as anybody idles
+    assert [w.worker_id for w in starting.workers("active")] == [w.worker_id for w in residents]
+    starting.set(min_workers=0)
+    for worker in residents:
+        kill(worker.pid, signal.SIGTERM)
+
+
+def test_work_that_nobody_may_take_is_not_looked_at_all_the_time(starting: Fleet) -> None:
+    """A tenant at its limit: the item is ready, and yet nobody gets it."""
+    starting.set(tenant_limit=1, max_workers=2, idle_seconds=1.0, isolation="none")
+    for _ in range(2):
+        starting.pool.push(starting.job(seconds=1.5), tenant="a")
+    starting.until("start")
+    [idle] = eventually(lambda: [w for w in starting.workers("active") if not w.claims])
+    began = cpu_seconds(idle.pid)
+    eventually(lambda: starting.store.workers.get(idle.worker_id).status != "active")
+    assert starting.pool.counts().done == 0
+    assert began < 0.5, "most of a second of looking is no waiting"
+    starting.until_done(2)
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
