@@ -9,11 +9,11 @@ its result goes nowhere.)
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
 
+from sprat import jsontext
 from sprat.processor import Outcome, attempt
 
 TYPE_CHECKING = False
@@ -69,7 +69,7 @@ class Child:
         os.close(self._answer)
         os.close(self._hold)
         try:
-            return Outcome.of(json.loads(self._heard))
+            return Outcome.of(jsontext.loads(self._heard.decode(errors="surrogatepass")))
         except ValueError:
             return Outcome(ok=False, error=f"the job's process {_how(status)} without an answer")
 
@@ -95,7 +95,7 @@ def _be_the_child(processor: Processor, job: Job, write: int, leash: int) -> Non
         _put_on(leash)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        outcome = json.dumps(attempt(processor, job)).encode() + END
+        outcome = jsontext.dumps(attempt(processor, job)).encode(errors="surrogatepass") + END
         _flush()
         while outcome:
             outcome = outcome[os.write(write, outcome) :]

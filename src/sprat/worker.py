@@ -21,7 +21,6 @@ from sprat.child import Child
 from sprat.errors import StoreUnavailable
 from sprat.job import Job
 from sprat.processor import Outcome, attempt
-from sprat.pulse import Pulse, Stopped
 from sprat.record import Record
 
 TYPE_CHECKING = False
@@ -84,6 +83,7 @@ class Worker:
             lease_seconds=self._lease,
             reserved=reserved,
         )
+        self._stop_job: Callable[[], None] = lambda: None
         self._signals = 0
         self._status = model.ACTIVE
         self._heard_at = time.monotonic()  # the lease lasts at least from here
@@ -248,12 +248,15 @@ class Worker:
                 return None
 
     def _here(self, item: model.WorkItem) -> Outcome | None:
+        from sprat.pulse import Pulse, Stopped  # threads: paid for only by those who use them
+
         pulse = Pulse(
             lambda: self._still_holds(item),
             pause=self._until_heartbeat,
             timeout=self._settings.timeout_seconds,
         )
         try:
+            self._stop_job = pulse.stop_now
             with pulse:
                 return attempt(self._processor, Job(self._pool, item, lambda: pulse.stopped))
         except Stopped as why:
@@ -313,7 +316,7 @@ class Worker:
     def _on_signal(self) -> None:
         self._signals += 1
         if self._signals > 1:
-            Pulse.stop_now()
+            self._stop_job()
 
 
 def _host() -> str:

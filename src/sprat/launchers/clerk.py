@@ -9,12 +9,11 @@ has to read all of SQLite's log).
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 
-from sprat import checker, model
+from sprat import checker, jsontext, model
 from sprat.errors import SpratError
 from sprat.record import Record
 from sprat.scaling.queue_depth import pause_left
@@ -58,13 +57,13 @@ class Clerk:
     ) -> Orders | None:
         """Have an errand of this module done, and do something else meanwhile; None when it
         could not be done."""
-        line = json.dumps([errand.__name__, *arguments]).encode() + b"\n"
+        line = jsontext.dumps([errand.__name__, *arguments]).encode() + b"\n"
         for _ in range(TRIES):
             sent = self._send(line)
             meanwhile()
             said = sent and _line(self._from)
             if said:
-                return _orders(json.loads(said))
+                return _orders(jsontext.loads(said.decode()))
             self.dismiss()
         return None
 
@@ -206,8 +205,8 @@ def _serve(url: str, pool: str, read: int, write: int) -> None:
             signal.signal(number, signal.SIG_IGN)  # they are for the workers; the nest passes on
         store = open_store(url)
         while line := _line(read):
-            name, *arguments = json.loads(line)
-            answer = json.dumps(_do(store, pool, name, arguments)).encode() + b"\n"
+            name, *arguments = jsontext.loads(line.decode())
+            answer = jsontext.dumps(_do(store, pool, name, arguments)).encode() + b"\n"
             while answer:
                 answer = answer[os.write(write, answer) :]
         store.close()
