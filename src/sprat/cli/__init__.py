@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed, 2 usage or bad input, 130 interrupted, 141 the rea
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -81,7 +82,9 @@ def _run(arguments: list[str]) -> int:
         return DONE
     if name not in COMMANDS:
         raise UsageError(_unknown(name))
+    gc.disable()  # importing makes no garbage, only work for who looks for it
     module = __import__(COMMANDS[name][0], fromlist=["main"])
+    gc.enable()
     try:
         code: int = module.main(rest)
     except Answered:
