@@ -27,7 +27,7 @@ RUNGS = (
     {"store", "config", "worker_pool"},
     {"launcher", "job", "regional_pool"},
     {"processor", "checker", "reaper"},
-    {"child", "pulse", "scaler"},
+    {"child", "pulse", "scaler", "signals"},
     {"worker"},
     {"launchers"},
     {"triggers"},

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 
 from sprat import jsontext
 from sprat.processor import Outcome, attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
+
     from sprat.job import Job
     from sprat.processor import Processor
+else:
+    import _signal as signal  # without its enums, which are a tenth of Python's own start
 
 END = b"\n"  # of an answer; JSON text holds none
 
@@ -81,8 +84,10 @@ def _how(status: int) -> str:
 
 
 def signal_name(number: int) -> str:
+    from signal import Signals
+
     try:
-        return signal.Signals(number).name
+        return Signals(number).name
     except ValueError:
         return f"signal {number}"
 

@@ -13,7 +13,6 @@ lasts, stops its job: by then somebody else may have it.
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 from sprat import model, payload, retry
@@ -22,11 +21,12 @@ from sprat.errors import StoreUnavailable
 from sprat.job import Job
 from sprat.processor import Outcome, attempt
 from sprat.record import Record
+from sprat.signals import Signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     T = TypeVar("T")
 
@@ -36,10 +36,7 @@ if TYPE_CHECKING:
 LOOK_UP_SECONDS = 0.5  # an idle worker notices a signal within this
 STORE_RETRY_SECONDS = 0.2
 FIRST_PAUSE_SECONDS = 0.01  # before looking again at work that this worker was not given
-ONE_CAUSE_SECONDS = 0.2  # signals this close (to a group, and passed on) are one
 SAFE_PART_OF_LEASE = 0.8  # without a heartbeat for this part of its lease, a worker stops
-
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 NO_WORK = "no_work_available"
 ENOUGH = "max_jobs"
@@ -322,32 +319,3 @@ class Worker:
 def _host() -> str:
     """`socket.gethostname()`, without its 4 ms of imports."""
     return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
-
-
-class Signals:
-    """SIGTERM and SIGINT as calls, while it lasts; elsewhere than in the main thread, nothing.
-    Whoever forked this process may have held them back until now."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._call = call
-        self._before: dict[int, Any] = {}
-        self._told_at = -ONE_CAUSE_SECONDS
-
-    def __enter__(self) -> None:
-        try:
-            for number in STOP_SIGNALS:
-                self._before[number] = signal.signal(number, lambda *_: self._told())
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-        except ValueError:
-            pass  # not the main thread
-
-    def _told(self) -> None:
-        now = time.monotonic()
-        is_another = now - self._told_at >= ONE_CAUSE_SECONDS
-        self._told_at = now
-        if is_another:
-            self._call()
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from sprat import model
+from sprat.signals import ONE_CAUSE_SECONDS
 from sprat.store import Store
-from sprat.worker import ONE_CAUSE_SECONDS
 
 Run = Callable[..., "object"]
 SLOW = """

@@ -17,6 +17,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
     name = uuid.uuid4().hex
     monkeypatch.setenv(MARKER, name)  # every SPRAT_ variable reaches the workers
     monkeypatch.setenv("SPRAT_LOG", str(tmp_path / "nests.log"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where nests keep their locks
     fleet = Fleet(tmp_path, name)
     try:
         yield fleet
@@ -24,11 +25,17 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
             fleet.until_gone()
         check_counts(fleet.pool)
         check_file(tmp_path / "fleet.db")
+        assert "Traceback" not in told(tmp_path)
     finally:
         fleet.end()
         fleet.close()
-        if (tmp_path / "nests.log").exists():
-            print((tmp_path / "nests.log").read_text())
+        print(told(tmp_path))
+
+
+def told(place: Path) -> str:
+    """What the nests and their workers had to say."""
+    log = place / "nests.log"
+    return log.read_text() if log.exists() else ""
 
 
 def check_file(path: Path) -> None:

@@ -67,3 +67,14 @@ def test_a_pool_that_was_paused_for_a_while_goes_on_by_itself(fleet: Fleet) -> N
     fleet.pool.pause(1.0)
     item = fleet.push()
     fleet.until_status(item, "done", within=15)
+
+
+def test_a_delayed_push_is_waited_for_by_one_nest(fleet: Fleet) -> None:
+    fleet.set(start_on_push=True)
+    nests: set[int] = set()
+    for n in range(100):
+        fleet.pool.push(fleet.job(say=n), delay=1.5)
+        nests.update(fleet.nests())
+    fleet.until_done(100)
+    assert set(fleet.starts().values()) == {1}
+    assert len(nests) <= 3

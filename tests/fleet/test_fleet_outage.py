@@ -99,15 +99,18 @@ def test_a_short_outage_is_ridden_out(outage: Outage, isolation: str) -> None:
 def test_a_missed_heartbeat_is_made_up_for_before_the_lease_ends(
     outage: Outage, isolation: str
 ) -> None:
+    """The lease is half spent when the job begins: its first heartbeat cannot wait for long."""
     fleet = outage.fleet
-    fleet.set(isolation=isolation, heartbeat_seconds=1.0)
-    item = fleet.push(seconds=3.0)
+    fleet.set(isolation=isolation, heartbeat_seconds=1.0, idle_seconds=5.0)
     outage.work()
+    worker = eventually(lambda: fleet.store.workers.get("w1"))
+    eventually(lambda: fleet.pool.observe().now - worker.last_heartbeat > 0.9)
+    item = fleet.push(seconds=2.5)
     fleet.until("start")
     began = time.monotonic()
     reaped: list[str] = []
     while not fleet.happened("end"):
-        if 0.8 < time.monotonic() - began < 1.2:  # when the first heartbeat is due
+        if 0.9 < time.monotonic() - began < 1.2:  # a heartbeat after the start
             outage.switch.touch()
         else:
             outage.switch.unlink(missing_ok=True)
@@ -184,7 +187,8 @@ class Lock:
 
 
 def test_a_fleet_rides_out_a_locked_file(fleet: Fleet, tmp_path: Path) -> None:
-    """Longer than a lease: nobody can reap either. One worker dies meanwhile."""
+    """Longer than a lease, and one worker dies meanwhile. Nobody can reap either; whether the
+    other one's heartbeat or a pass comes first afterwards is chance, and both end well."""
     fleet.set(handler="jobs:wait_for_file", heartbeat_seconds=HEARTBEAT, max_workers=2, max_jobs=1)
     ids = [fleet.push(file=str(tmp_path / "go")) for _ in range(4)]
     fleet.check()
@@ -198,5 +202,7 @@ def test_a_fleet_rides_out_a_locked_file(fleet: Fleet, tmp_path: Path) -> None:
     assert is_alive(survivor.pid)
     lock.free()
     fleet.until_done(4)
-    assert sorted(fleet.item(i).attempts for i in ids) == [1, 1, 1, 2]
+    attempts = [fleet.item(i).attempts for i in ids]
+    assert sorted(attempts) in ([1, 1, 1, 2], [1, 1, 2, 2])
+    assert [fleet.starts()[i] for i in ids] == attempts
     kill(victim.pid)

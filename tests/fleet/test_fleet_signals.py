@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from fleets import Fleet, eventually, is_alive, kill
 
-from sprat.worker import ONE_CAUSE_SECONDS
+from sprat.signals import ONE_CAUSE_SECONDS
+from sprat.worker import LOOK_UP_SECONDS
 
 each_isolation = pytest.mark.parametrize("isolation", ["process", "none"])
 
@@ -24,8 +25,9 @@ def run_one(fleet: Fleet, tmp_path: Path, **settings: object) -> str:
 
 
 def pause() -> None:
-    """So long that the next signal is not taken for the echo of the last."""
-    end = time.monotonic() + 2 * ONE_CAUSE_SECONDS
+    """So long that the next signal is not taken for the echo of the last, and that whoever would
+    act on the last has done so."""
+    end = time.monotonic() + 2 * ONE_CAUSE_SECONDS + LOOK_UP_SECONDS
     eventually(lambda: time.monotonic() > end)
 
 

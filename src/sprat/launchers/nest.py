@@ -25,6 +25,7 @@ from sprat.errors import InvalidInput, SpratError
 from sprat.launchers.clerk import Clerk, begin, call_off, carry_on, give_up, report
 from sprat.launchers.process import start_nest
 from sprat.launchers.vigil import Vigil
+from sprat.signals import STOP_SIGNALS
 from sprat.store import open_store, preload
 
 TYPE_CHECKING = False
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 LEFT = 90
 WAS_TOLD_TO = 91
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LOOK_SECONDS = 0.05  # for workers that ended, while there is also a time to wait for
 STORE_TRIES = 60  # a second apart: so long a nest outlasts a store that cannot be reached
 FLOCK_SECONDS = 0.005  # workers seldom leave alone: one pass for all who do so together
