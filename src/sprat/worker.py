@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 LOOK_UP_SECONDS = 0.5  # an idle worker notices a signal within this
 STORE_RETRY_SECONDS = 0.2
-FIRST_PAUSE_SECONDS = 0.01  # before looking again at work that this worker was not given
 SAFE_PART_OF_LEASE = 0.8  # without a heartbeat for this part of its lease, a worker stops
 
 NO_WORK = "no_work_available"
@@ -85,7 +84,6 @@ class Worker:
         self._status = model.ACTIVE
         self._heard_at = time.monotonic()  # the lease lasts at least from here
         self._idle_since = time.monotonic()
-        self._pause = 0.0
         self._settlement: model.Settlement | None = None
         self._jobs = 0
         self._failed = 0
@@ -115,7 +113,6 @@ class Worker:
                 if self._jobs == self._settings.max_jobs:
                     return TOLD_TO if self._is_told_to_leave() else ENOUGH
                 self._idle_since = time.monotonic()
-                self._pause = 0.0
             elif self._status != model.ACTIVE:
                 continue
             elif self._settings.max_jobs == 1:
@@ -156,15 +153,8 @@ class Worker:
 
     def _sleep(self, seconds: float) -> None:
         end = time.monotonic() + seconds
-        if self._pool.wait(self._me, seconds=seconds):
-            # If there is still nothing for this worker (another was quicker, a tenant is at its
-            # limit, a group is not ours), it looks less and less often.
-            time.sleep(min(self._pause, max(0.0, end - time.monotonic())))
-            self._pause = max(FIRST_PAUSE_SECONDS, 2 * self._pause)
-        else:
-            self._pause = 0.0
-            if time.monotonic() < end:
-                self._heartbeat(())  # woken without work: it has to leave
+        if not self._pool.wait(self._me, seconds=seconds) and time.monotonic() < end:
+            self._heartbeat(())  # woken without work: it has to leave
 
     def _is_needed(self) -> bool:
         """Whether the fleet would be too small without this worker."""

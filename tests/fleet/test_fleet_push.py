@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from fleets import Fleet, eventually, kill, parent_of
 
+from sprat.model import WorkerRecord
+
 
 @pytest.fixture
 def starting(fleet: Fleet) -> Fleet:
@@ -126,14 +128,20 @@ def test_a_fleet_with_a_minimum_stays_and_does_not_flutter(starting: Fleet) -> N
     for n in range(12):
         starting.push(say=n)
     starting.until_done(12)
-    eventually(lambda: len(starting.workers("starting", "active")) == 2)
-    residents = starting.workers("active")
-    began = time.monotonic()
-    eventually(lambda: time.monotonic() - began > 0.5)  # ten times as long as anybody idles
-    assert [w.worker_id for w in starting.workers("active")] == [w.worker_id for w in residents]
+    residents = eventually(lambda: steady(starting))
+    assert len(residents) == 2
     starting.set(min_workers=0)
     for worker in residents:
         kill(worker.pid, signal.SIGTERM)
+
+
+def steady(fleet: Fleet) -> list[WorkerRecord]:
+    """The workers, if they are the same for ten times as long as anybody idles."""
+    before = fleet.workers("starting", "active")
+    end = time.monotonic() + 0.5
+    eventually(lambda: time.monotonic() > end)
+    after = fleet.workers("starting", "active")
+    return after if [w.worker_id for w in before] == [w.worker_id for w in after] else []
 
 
 def test_work_that_nobody_may_take_is_not_looked_at_all_the_time(starting: Fleet) -> None:
