@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     Processor = Callable[[Job], Any]
 
 STDERR_CHARS = 4000  # of a failed command's complaint that are kept
+# Time-outs and broken connections of HTTP and model clients that do not derive from Python's own.
+TRANSIENT_NAMES = frozenset(
+    (
+        *("Timeout", "TimeoutException", "ConnectTimeout", "ReadTimeout", "NetworkError"),
+        *("ConnectError", "RemoteProtocolError", "APITimeoutError", "APIConnectionError"),
+    )
+)
 TRY_AGAIN = 75  # EX_TEMPFAIL: a command exits with it to fail transiently
 
 
@@ -78,6 +85,8 @@ def _delay(error: BaseException) -> float | None:
 def is_transient(error: BaseException) -> bool:
     """Time-outs, broken connections, and HTTP errors that ask to come again later."""
     if isinstance(error, Transient | TimeoutError | ConnectionError):
+        return True
+    if not TRANSIENT_NAMES.isdisjoint(kind.__name__ for kind in type(error).__mro__):
         return True
     answer = getattr(error, "response", error)
     status = getattr(answer, "status_code", None) or getattr(answer, "status", None)

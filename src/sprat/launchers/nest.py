@@ -7,6 +7,9 @@ once, and run the next scaling pass when a worker leaves while work remains. The
 last worker: when there is no work, nothing of ours runs. While items are delayed (a retry that
 waits for its time), one nest a machine sleeps until they are due (see vigil.py).
 
+Where a fork is not safe (on macOS, or when the user's code has started threads), each worker is a
+fresh process that imports the code itself; all else is the same.
+
 A worker that was told to leave (a scaler, a signal) causes no pass: it would only bring back what
 somebody wanted gone.
 
@@ -109,8 +112,9 @@ class Nest:
         except SpratError as error:
             self._cannot_load = True
             return self._send(give_up, orders.launch, str(error))
+        start = self._fork if _may_fork() else self._start_fresh
         for worker_id in orders.launch:
-            self._fork(processor, orders.settings, worker_id)
+            start(processor, orders.settings, worker_id)
         return orders
 
     def _load(self, orders: Orders) -> Processor:
@@ -130,6 +134,12 @@ class Nest:
             _be_a_worker(self._url, self._pool, processor, settings, worker_id)
         self._children[pid] = worker_id
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+
+    def _start_fresh(self, _: Processor, settings: model.PoolSettings, worker_id: str) -> None:
+        begin = "from sprat.launchers.nest import be_fresh; be_fresh()"
+        command = [sys.executable, "-P", "-c", begin, self._pool, worker_id]
+        environment = {**os.environ, "SPRAT_URL": self._url}
+        self._children[os.posix_spawn(command[0], command, environment)] = worker_id
 
     # -- waiting ----------------------------------------------------------------------------
 
@@ -173,7 +183,34 @@ def _import_the_rest() -> None:
     import sprat.worker  # noqa: F401
 
 
-# -- in the forks -------------------------------------------------------------------------------
+def _may_fork() -> bool:
+    """A forked child has only the thread that forked, and the locks of all the others."""
+    if sys.platform == "darwin":
+        return False
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        threading = sys.modules.get("threading")
+        return threading is None or threading.active_count() == 1
+
+
+# -- in the workers' processes ------------------------------------------------------------------
+
+
+def be_fresh() -> None:
+    """A worker that was not forked: reads the settings and imports the user's code itself."""
+    from sprat.processor import load
+
+    url, (pool, worker_id) = os.environ["SPRAT_URL"], sys.argv[1:]
+    store = open_store(url)
+    try:
+        settings = store.pool(pool).state().settings
+        processor = load(settings)
+    except SpratError as error:
+        store.workers.update_status(worker_id, model.LOST, reason=str(error))
+        raise SystemExit(1) from None
+    store.close()
+    _be_a_worker(url, pool, processor, settings, worker_id)
 
 
 def _be_a_worker(

@@ -37,8 +37,7 @@ def start_nest(url: str, pool: str, settings: PoolSettings, worker_ids: Sequence
     scaling pass. The URL may hold a password, so it goes through the environment."""
     if not url or url.startswith("memory:"):
         raise InvalidInput("workers cannot be launched for a memory store: use sqlite:///fleet.db")
-    module = "sprat.launchers.nest" if hasattr(os, "fork") else "sprat.launchers.fresh"
-    begin = f"import sys; from {module} import main; sys.exit(main())"  # -m: 5 ms for runpy
+    begin = "import sys; from sprat.launchers.nest import main; sys.exit(main())"  # -m: 5 ms more
     command = [sys.executable, "-P", "-c", begin, pool, *worker_ids]
     # The shell forks and leaves at once: whoever starts a nest is not left with a zombie.
     _run(["/bin/sh", "-c", '"$@" &', "sh", *command], _environment(url, settings))
