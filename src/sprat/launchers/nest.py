@@ -179,7 +179,11 @@ class Nest:
 
 
 def _import_the_rest() -> None:
-    """What only workers need is imported while the clerk is in the store: a push waits for it."""
+    """What only workers need is imported here, once for all of them, and while the clerk is in
+    the store: a push waits for it."""
+    import fcntl  # noqa: F401
+
+    import sprat.pulse
     import sprat.worker  # noqa: F401
 
 
