@@ -8,13 +8,15 @@ call into C: such jobs belong into a child (isolation: process).
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
+else:
+    import _signal as signal  # without its enums, which are a tenth of Python's own start
 
 ASK_AGAIN_SECONDS = 0.1  # the job may just be beginning, and not to be stopped yet
 
