@@ -6,7 +6,7 @@ HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
 READY := .venv/ready-$(HERE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format bench clean
+.PHONY: help demo test lint types format bench picture clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -31,6 +31,9 @@ format: $(READY)-dev ## rewrite the code in the house style
 
 bench: $(READY)-dev ## every benchmark, against others on this machine
 	$(BIN)/python -m bench
+
+picture: $(READY)-dev ## draw what the demo shows, for the README
+	$(BIN)/python tools/picture.py docs/demo.svg sprat demo
 
 clean: ## remove everything that can be made again
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
