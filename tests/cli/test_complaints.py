@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import socket
@@ -11,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from processes import Together, at_once
 
-from sprat.cli import COMMANDS
+from sprat.cli import COMMANDS, main
 from sprat.store import Store
 
 Run = Callable[..., "object"]
@@ -113,6 +116,8 @@ BAD_INPUT = [
     ("doctor now", "'now' is one argument too many"),
 ]
 
+NOBODY = 65534
+
 
 @pytest.fixture
 def world(store: Store, place: Path) -> None:
@@ -195,11 +200,23 @@ def test_bad_standard_input_is_one_sentence(line: str, given: bytes, world: None
     assert "standard input is closed" in answer.stderr.decode()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_forbidden_store_is_unavailable(sprat: Run, world: None, place: Path) -> None:
+def status_as_nobody(place: int, together: Together, url: str) -> tuple[int, str]:
+    if os.geteuid() == 0:  # root may read everything
+        os.seteuid(NOBODY)
+    told = io.StringIO()
+    with contextlib.redirect_stderr(told):
+        code = main(["status", "--url", url])
+    return code, told.getvalue()
+
+
+def test_a_forbidden_store_is_unavailable(world: None, place: Path) -> None:
+    for above in (place, *place.parents):  # anybody may come this far
+        if above.stat().st_uid == os.geteuid():
+            above.chmod(above.stat().st_mode | 0o011)
     (place / "sprat.db").chmod(0)
-    answer = sprat("status")
-    assert (answer.code, is_one_sentence(answer.err)) == (1, True)
+    ((code, complaint),) = at_once(1, status_as_nobody, f"sqlite:///{place}/sprat.db")
+    assert (code, is_one_sentence(complaint)) == (1, True)
+    assert "Permission denied" in complaint
 
 
 def test_a_store_that_is_no_file_is_unavailable(sprat: Run, place: Path) -> None:

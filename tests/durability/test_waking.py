@@ -122,5 +122,6 @@ def wait_with_many_files(place: int, together: Together, url: str) -> bool:
 
 def test_process_with_many_open_files_can_wait(shared_url: str) -> None:
     if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 2048:
+        assert not os.environ.get("CI"), "CI has to allow 2048 open files"
         pytest.skip("this machine allows fewer than 2048 open files")
     assert at_once(1, wait_with_many_files, shared_url) == [False]
