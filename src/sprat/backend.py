@@ -200,6 +200,29 @@ class Backend:
         """What happened in the last `seconds`, in buckets, oldest first."""
         raise NotImplementedError
 
+    # -- documents and rates ------------------------------------------------------------------
+
+    def document(self, kind: str, name: str) -> model.Document | None:
+        """One small record by its kind and name; None when there is none or it expired."""
+        raise NotImplementedError
+
+    def documents(self, kind: str, limit: int, after: str | None) -> list[model.Document]:
+        """The records of a kind by name, from the one after `after`."""
+        raise NotImplementedError
+
+    def put(
+        self, kind: str, name: str, body: str | None, version: int | None, seconds: float | None
+    ) -> bool:
+        """Keep the record (None: delete it) if it still has this version (0: does not exist;
+        None: any). It expires after `seconds` (None: never); versions go on after an expiry
+        or start again, but a put that expects 0 wins once."""
+        raise NotImplementedError
+
+    def take(self, name: str, amount: float, rate: float, burst: float) -> float:
+        """Take tokens from the bucket of this name, which gains `rate` a second up to `burst`.
+        0.0 when they were there; otherwise nothing is taken: the seconds until they will be."""
+        raise NotImplementedError
+
     # -- the store itself -------------------------------------------------------------------
 
     def describe(self) -> dict[str, object]:

@@ -107,6 +107,16 @@ class Exchange(Record):
     items: tuple[WorkItem, ...] = ()
 
 
+class Document(Record):
+    """A small record that a part of sprat keeps in the store: an API key, a trigger's last run.
+    `body` is JSON text; the version counts its changes, from 1."""
+
+    kind: str
+    name: str
+    body: str
+    version: int = 1
+
+
 class Counts(Record):
     """How many items of a pool are in each state. `pending` includes the delayed ones."""
 

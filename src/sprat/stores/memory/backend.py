@@ -7,7 +7,7 @@ from threading import Condition
 
 from sprat import model
 from sprat.backend import Backend, ClaimRef, WorkerRef
-from sprat.stores.memory import registry, scaling, work
+from sprat.stores.memory import documents, registry, scaling, work
 from sprat.stores.memory.state import State
 
 TYPE_CHECKING = False
@@ -237,6 +237,34 @@ class MemoryBackend(Backend):
     def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
         with self._changed:
             return self._state.look(pool).ledger.history(self._now(), seconds)
+
+    # -- documents and rates ------------------------------------------------------------------
+
+    def document(self, kind: str, name: str) -> model.Document | None:
+        with self._changed:
+            return documents.get(self._state, kind, name, self._now())
+
+    def documents(self, kind: str, limit: int, after: str | None) -> list[model.Document]:
+        with self._changed:
+            return documents.page(self._state, kind, limit, after, self._now())
+
+    def put(
+        self, kind: str, name: str, body: str | None, version: int | None, seconds: float | None
+    ) -> bool:
+        with self._changed:
+            now = self._now()
+            return documents.put(
+                self._state,
+                model.Document(kind=kind, name=name, body=body or ""),
+                gone=body is None,
+                version=version,
+                expires_at=float("inf") if seconds is None else now + seconds,
+                now=now,
+            )
+
+    def take(self, name: str, amount: float, rate: float, burst: float) -> float:
+        with self._changed:
+            return documents.take(self._state, name, amount, self._now(), rate=rate, burst=burst)
 
     # -- the store itself -------------------------------------------------------------------
 

@@ -185,6 +185,8 @@ class State:
         self.items: dict[str, Item] = {}
         self.workers: dict[str, Worker] = {}
         self.scale_sets: dict[tuple[str, str | None], ScaleSet] = {}  # by pool and group
+        self.documents: dict[tuple[str, str], tuple[model.Document, float]] = {}  # until when
+        self.buckets: dict[str, tuple[float, float]] = {}  # tokens, and when they were counted
         self.arrivals = 0
 
     def pool(self, name: str) -> Pool:

@@ -169,6 +169,30 @@ class SqliteBackend(Backend):
         self._connection.write_notes()
         return self._read(statistics.history, pool, seconds)
 
+    # -- documents and rates ------------------------------------------------------------------
+
+    def document(self, kind: str, name: str) -> model.Document | None:
+        from sprat.stores.sqlite import documents
+
+        return self._read(documents.get, kind, name)
+
+    def documents(self, kind: str, limit: int, after: str | None) -> list[model.Document]:
+        from sprat.stores.sqlite import documents
+
+        return self._read(documents.page, kind, limit, after)
+
+    def put(
+        self, kind: str, name: str, body: str | None, version: int | None, seconds: float | None
+    ) -> bool:
+        from sprat.stores.sqlite import documents
+
+        return self._write_synced(documents.put, kind, name, body, version, seconds)
+
+    def take(self, name: str, amount: float, rate: float, burst: float) -> float:
+        from sprat.stores.sqlite import documents
+
+        return self._write(documents.take, name, amount, rate, burst)
+
     # -- the store itself -------------------------------------------------------------------
 
     def describe(self) -> dict[str, object]:

@@ -19,8 +19,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 APPLICATION_ID = 0x73707274  # "sprt", so that `file` and we can tell whose database this is
-VERSION = 1
-MIGRATIONS: Mapping[int, str] = {}  # version -> SQL that leads to it from the one before
+VERSION = 2
+FIRST = 1  # what schema.sql creates
+NEEDS = 1
+MIGRATIONS: Mapping[int, str] = {  # version -> SQL that leads to it from the one before
+    2: """
+    CREATE TABLE document (                 -- API keys, triggers, who leads: see backend.py
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        body TEXT NOT NULL,                 -- JSON
+        version INTEGER NOT NULL,
+        expires_at REAL NOT NULL,           -- 9e99: never
+        PRIMARY KEY (kind, name)
+    ) WITHOUT ROWID;
+    CREATE INDEX document_expiry ON document (expires_at) WHERE expires_at < 9e99;
+    CREATE TABLE bucket (
+        name TEXT PRIMARY KEY,
+        tokens REAL NOT NULL,
+        at REAL NOT NULL                    -- when they were counted
+    ) WITHOUT ROWID;
+    """,
+}
 OLDEST = 1  # the oldest version that the migrations still start from
 SWITCH_SECONDS = 30.0  # how long to try to put the file into WAL mode
 
@@ -102,10 +121,11 @@ def _create(db: apsw.Connection) -> None:
         db.execute(file.read()).fetchall()  # all of it: a statement with an answer would stop it
     db.execute(
         "INSERT INTO meta VALUES ('needs', ?), ('clock_base', ?), ('clock_boot', ?)",
-        (VERSION, time.time() - time.monotonic(), clock.boot()),
+        (NEEDS, time.time() - time.monotonic(), clock.boot()),
     )
     db.pragma("application_id", APPLICATION_ID)
-    db.pragma("user_version", VERSION)
+    db.pragma("user_version", FIRST)
+    _migrate(db)
 
 
 def _migrate(db: apsw.Connection) -> None:
