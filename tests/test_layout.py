@@ -19,7 +19,7 @@ RUNGS = (
     {"record", "errors", "jsontext"},
     {"model"},
     {"retry", "histogram", "payload", "environment", "awaiting"},
-    {"scaling", "retrying", "recent", "idempotency", "worker_process"},
+    {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
     {"backend", "settings", "yaml_tree"},
     {"stores.memory", "stores.sqlite"},
     {"pool"},

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from sprat import jsontext, model, retry
+from sprat import jsontext, model, retry, tally
 from sprat.errors import UnknownItem, UnknownWorker
 from sprat.payload import settings_from
-from sprat.stores.sqlite import lanes, tally
+from sprat.stores.sqlite import lanes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

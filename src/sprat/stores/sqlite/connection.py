@@ -14,9 +14,9 @@ import time
 import apsw
 
 from sprat.errors import InvalidInput, SpratError, StoreMismatch, StoreUnavailable
-from sprat.stores.sqlite import clock, forks, schema
+from sprat.stores.sqlite import clock, forks, schema, tally
 from sprat.stores.sqlite.bell import Bell
-from sprat.stores.sqlite.tally import Notes, Tally
+from sprat.tally import Notes, Tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,10 +108,10 @@ class Connection:
         try:
             tx = WriteTransaction(db, cursor)
             answer = verb(tx, *args, **kwargs)
-            tx.tally.write_counts(tx)
+            tally.write_counts(tx)
             noted = synced or tx.ends or self._notes.is_due()
             if noted:
-                self._notes.write(tx.tally.stats, tx.run_many, tx.now)
+                tally.write_stats(tx, self._notes)
             cursor.execute("COMMIT")
             if noted:
                 self._notes.written()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from sprat import model
+from sprat import model, tally
 from sprat.errors import KeyConflict, UnknownItem
-from sprat.stores.sqlite import tally
 from sprat.stores.sqlite.rows import ITEM_COLUMNS, item_of
 
 TYPE_CHECKING = False

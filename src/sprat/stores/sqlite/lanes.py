@@ -9,8 +9,7 @@ the cost grows with the number of lanes that have work, never with the number of
 
 from __future__ import annotations
 
-from sprat import retry
-from sprat.stores.sqlite import tally
+from sprat import retry, tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sprat import model
 from sprat.histogram import summarise
-from sprat.stores.sqlite.tally import FINE
+from sprat.tally import FINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

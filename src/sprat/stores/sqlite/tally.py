@@ -1,25 +1,11 @@
-"""What a transaction did to items, summed up and written once: counts and statistics."""
+"""Writes what a transaction summed up: see sprat/tally.py."""
 
 from __future__ import annotations
 
-import time
-
-from sprat.histogram import bin_of
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from sprat.stores.sqlite.connection import WriteTransaction
-
-    Stats = dict[tuple[str, str, int], list[float]]  # pool, kind, bin -> n, total, squares
-
-FINE = 10  # seconds a bucket
-HOLD_SECONDS = 0.25
-COUNTED = ("pending", "delayed", "backlog", "claimed", "done", "poisoned", "cancelled")
-PENDING, DELAYED, BACKLOG, CLAIMED, DONE, POISONED, CANCELLED = range(7)
-COLUMN = {name: place for place, name in enumerate(COUNTED)}
+    from sprat.tally import Notes
 
 ADD_COUNTS = """
 UPDATE pool_count SET pending = pending + ?3, delayed = delayed + ?4, backlog = backlog + ?5,
@@ -35,84 +21,12 @@ ON CONFLICT DO UPDATE SET
 """
 
 
-class Tally:
-    """`counts` are exact: they go with the transaction. `stats` may be held back for a moment
-    (see Notes), so that a busy worker does not write them with every job."""
-
-    __slots__ = ("counts", "stats")
-
-    def __init__(self) -> None:
-        self.counts: dict[tuple[str, str], list[int]] = {}
-        self.stats: Stats = {}
-
-    def count(self, pool: str, group: str, place: int, n: int) -> None:
-        self._row(pool, group)[place] += n
-
-    def moved(self, pool: str, group: str, before: int, after: int) -> None:
-        row = self._row(pool, group)
-        row[before] -= 1
-        row[after] += 1
-
-    def _row(self, pool: str, group: str) -> list[int]:
-        row = self.counts.get((pool, group))
-        if row is None:
-            row = self.counts[pool, group] = [0] * len(COUNTED)
-        return row
-
-    def happened(self, pool: str, kind: str, n: int = 1) -> None:
-        _add(self.stats, (pool, kind, 0), n, 0.0, 0.0)
-
-    def took(self, pool: str, kind: str, seconds: float) -> None:
-        seconds = max(0.0, seconds)
-        _add(self.stats, (pool, kind, bin_of(seconds)), 1, seconds, seconds * seconds)
-
-    def write_counts(self, tx: WriteTransaction) -> None:
-        for key, row in self.counts.items():
-            tx.run(ADD_COUNTS, (*key, *row))
-            if not tx.db.changes():
-                tx.run(FIRST_COUNTS, (*key, *row))
+def write_counts(tx: WriteTransaction) -> None:
+    for key, row in tx.tally.counts.items():
+        tx.run(ADD_COUNTS, (*key, *row))
+        if not tx.db.changes():
+            tx.run(FIRST_COUNTS, (*key, *row))
 
 
-class Notes:
-    """Statistics of committed transactions that are not written yet. They are written along with
-    a later transaction, at most HOLD_SECONDS on; a process that is killed in between loses them."""
-
-    def __init__(self) -> None:
-        self._held: dict[int, Stats] = {}  # by bucket
-        self._written_at = -HOLD_SECONDS
-
-    def __bool__(self) -> bool:
-        return bool(self._held)
-
-    def write(self, stats: Stats, run_many: Callable[..., Any], now: float) -> None:
-        """Write what is held, and these; `written` once that is committed."""
-        for at, some in (*self._held.items(), (_bucket(now), stats)):
-            rows = [(pool, FINE, at, kind, b, *row) for (pool, kind, b), row in some.items()]
-            run_many(ADD_STATS, rows)
-
-    def is_due(self) -> bool:
-        return time.monotonic() - self._written_at >= HOLD_SECONDS
-
-    def written(self) -> None:
-        self._held = {}
-        self._written_at = time.monotonic()
-
-    def hold(self, stats: Stats, now: float) -> None:
-        if stats:
-            held = self._held.setdefault(_bucket(now), {})
-            for key, row in stats.items():
-                _add(held, key, *row)
-
-
-def _bucket(now: float) -> int:
-    return int(now // FINE) * FINE
-
-
-def _add(stats: Stats, key: tuple[str, str, int], n: float, total: float, squares: float) -> None:
-    row = stats.get(key)
-    if row is None:
-        stats[key] = [n, total, squares]
-    else:
-        row[0] += n
-        row[1] += total
-        row[2] += squares
+def write_stats(tx: WriteTransaction, notes: Notes) -> None:
+    tx.run_many(ADD_STATS, notes.rows(tx.tally.stats, tx.now))
