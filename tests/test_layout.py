@@ -21,6 +21,7 @@ RUNGS = (
     {"retry", "histogram", "payload", "environment", "awaiting"},
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
     {"backend", "settings", "yaml_tree"},
+    {"simulation"},
     {"stores.memory", "stores.sqlite"},
     {"pool"},
     {"registry"},

@@ -90,4 +90,4 @@ def _mean(total: float, n: int) -> float:
 
 def _scv(mean: float, mean_square: float) -> float:
     """Variance over squared mean; rounding may make a variance of nothing negative."""
-    return max(0.0, mean_square / (mean * mean) - 1.0) if mean > 0.0 else 0.0
+    return max(0.0, mean_square / (mean * mean) - 1.0) if mean * mean > 0.0 else 0.0

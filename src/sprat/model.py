@@ -290,6 +290,8 @@ class Snapshot(Record):
     launch_failures: int = 0  # launches in a row that never registered
     last_launch_failure_at: float | None = None
     stats: Stats
+    history: Sequence[StatsBucket] = ()  # as far back as the policy's HISTORY_SECONDS
+    memory: Mapping[str, Any] = {}  # what the policy noted in its last decision
 
     @property
     def starting(self) -> int:
@@ -320,6 +322,7 @@ class Decision(Record):
     max_workers: int  # starting + active may not exceed it, checked again while recording
     start_deadline_seconds: float = 60.0  # a launch that has not registered by then is lost
     capabilities: tuple[str, ...] = ()
+    memory: Mapping[str, Any] = {}  # what the policy wants to read in the next snapshot
 
 
 class RecordedDecision(Record):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS", "NAME", "Options", "decide", "pause_left", "wanted"]
 
 NAME = "queue-depth"
+LEAVES_WHEN_IDLE = True  # a worker without work does not ask whether it is wanted
 
 
 class Options(Record):

@@ -1,0 +1,170 @@
+"""The statistics of a simulated pool: what its store would say, added up as jobs come and go.
+
+Buckets are 10 seconds wide, and 15 minutes once they are two hours old, as in every store
+(docs/learn/protocol.md). Nothing is ever scanned: the window's sums are kept by adding what comes
+and taking off what falls out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from sprat import histogram, model
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.simulation.fleet import Fleet
+
+FINE_SECONDS = 10
+COARSE_SECONDS = 900
+FINE_FOR_SECONDS = 2 * 3600.0
+EPOCH = 19_675 * 86_400.0  # a simulation begins at a midnight, so that days are days
+
+
+class Bucket:
+    """One stretch: how many arrived, and a histogram each of what waited and ran."""
+
+    __slots__ = ("arrivals", "at", "run_square", "run_total", "runs", "wait_total", "waits")
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.arrivals = 0
+        self.waits: dict[int, int] = {}
+        self.runs: dict[int, int] = {}
+        self.wait_total = self.run_total = self.run_square = 0.0
+
+    def add(self, other: Bucket, sign: int = 1) -> None:
+        self.arrivals += sign * other.arrivals
+        self.wait_total += sign * other.wait_total
+        self.run_total += sign * other.run_total
+        self.run_square += sign * other.run_square
+        for mine, theirs in ((self.waits, other.waits), (self.runs, other.runs)):
+            for number, n in theirs.items():
+                mine[number] = mine.get(number, 0) + sign * n
+
+    def is_empty(self) -> bool:
+        return not (self.arrivals or self.waits or self.runs)
+
+    def as_record(self, width: int) -> model.StatsBucket:
+        return model.StatsBucket(
+            at=EPOCH + self.at,
+            seconds=float(width),
+            arrivals=self.arrivals,
+            starts=sum(self.waits.values()),
+            finished=sum(self.runs.values()),
+            wait_seconds=self.wait_total,
+            run_seconds=self.run_total,
+        )
+
+
+class Chronicle:
+    """Follows a fleet. `update` at every pass, then ask."""
+
+    def __init__(self, *, window: float = 600.0, history_seconds: float = 0.0) -> None:
+        self._window = window
+        self._history_seconds = history_seconds
+        self._arrived = self._started = 0  # counted so far
+        self._open: dict[int, Bucket] = {}  # by begin: those that may still grow
+        self._inside: deque[Bucket] = deque()  # the closed ones in the window, oldest first
+        self._sums = Bucket(0)
+        self._fine: deque[model.StatsBucket] = deque()
+        self._coarse: deque[model.StatsBucket] = deque()
+
+    def update(self, fleet: Fleet) -> None:
+        """Count what happened since the last time."""
+        arrivals, waits = fleet.arrivals, fleet.waits
+        for job in range(self._arrived, fleet.arrived):
+            self._bucket(arrivals[job]).arrivals += 1
+        for job in range(self._started, fleet.started):
+            wait = waits[job]
+            bucket = self._bucket(arrivals[job] + wait)
+            number = histogram.bin_of(wait)
+            bucket.waits[number] = bucket.waits.get(number, 0) + 1
+            bucket.wait_total += wait
+        for job in fleet.finished:
+            self._finish(arrivals[job] + waits[job], fleet.services[job])
+        self._arrived, self._started = fleet.arrived, fleet.started
+        fleet.finished.clear()
+        self._close(fleet.now)
+
+    def stats(self, now: float) -> model.Stats:
+        total = Bucket(0)
+        total.add(self._sums)
+        for bucket in self._open.values():
+            total.add(bucket)
+        starts, runs = sum(total.waits.values()), sum(total.runs.values())
+        mean = total.run_total / runs if runs else 0.0
+        square = total.run_square / runs if runs else 0.0
+        return model.Stats(
+            seconds=self._window,
+            arrivals=total.arrivals,
+            starts=starts,
+            finished=runs,
+            wait_mean=total.wait_total / starts if starts else 0.0,
+            wait_p50=histogram.percentile(total.waits, 0.5),
+            wait_p95=histogram.percentile(total.waits, 0.95),
+            run_mean=mean,
+            run_p50=histogram.percentile(total.runs, 0.5),
+            run_p95=histogram.percentile(total.runs, 0.95),
+            run_scv=max(0.0, square / (mean * mean) - 1.0) if mean * mean > 0.0 else 0.0,
+        )
+
+    def history(self) -> tuple[model.StatsBucket, ...]:
+        """As far back as was asked for, oldest first; where nothing happened there is no bucket."""
+        if not self._history_seconds:
+            return ()
+        growing = [b.as_record(FINE_SECONDS) for _, b in sorted(self._open.items())]
+        return (*self._coarse, *self._fine, *growing)
+
+    def _bucket(self, moment: float) -> Bucket:
+        at = int(moment // FINE_SECONDS) * FINE_SECONDS
+        found = self._open.get(at)
+        if found is None:
+            found = self._open[at] = Bucket(at)
+        return found
+
+    def _finish(self, began: float, seconds: float) -> None:
+        bucket = self._bucket(began + seconds)
+        number = histogram.bin_of(seconds)
+        bucket.runs[number] = bucket.runs.get(number, 0) + 1
+        bucket.run_total += seconds
+        bucket.run_square += seconds * seconds
+
+    def _close(self, now: float) -> None:
+        """Move what will not grow any more into the window and the history, drop what is old."""
+        for at in sorted(at for at in self._open if at + FINE_SECONDS <= now):
+            bucket = self._open.pop(at)
+            self._inside.append(bucket)
+            self._sums.add(bucket)
+            if self._history_seconds:
+                self._fine.append(bucket.as_record(FINE_SECONDS))
+        while self._inside and self._inside[0].at + FINE_SECONDS <= now - self._window:
+            self._sums.add(self._inside.popleft(), -1)
+        if not self._inside:
+            self._sums = Bucket(0)  # what rounding left of the sums goes too
+        self._roll_up(EPOCH + now)
+
+    def _roll_up(self, now: float) -> None:
+        while self._fine and _wide(self._fine[0]) + COARSE_SECONDS <= now - FINE_FOR_SECONDS:
+            self._into_coarse(self._fine.popleft())
+        begin = now - self._history_seconds
+        for kept in (self._coarse, self._fine):
+            while kept and kept[0].at + kept[0].seconds <= begin:
+                kept.popleft()
+
+    def _into_coarse(self, fine: model.StatsBucket) -> None:
+        at = _wide(fine)
+        if not self._coarse or self._coarse[-1].at != at:
+            self._coarse.append(model.StatsBucket(at=at, seconds=float(COARSE_SECONDS)))
+        last = self._coarse[-1]
+        self._coarse[-1] = last.replace(
+            arrivals=last.arrivals + fine.arrivals,
+            starts=last.starts + fine.starts,
+            finished=last.finished + fine.finished,
+            wait_seconds=last.wait_seconds + fine.wait_seconds,
+            run_seconds=last.run_seconds + fine.run_seconds,
+        )
+
+
+def _wide(fine: model.StatsBucket) -> float:
+    return fine.at // COARSE_SECONDS * COARSE_SECONDS

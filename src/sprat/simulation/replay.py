@@ -1,0 +1,146 @@
+"""Replay a trace: let time pass, and ask whoever sizes the fleet at every pass. Deterministic."""
+
+from __future__ import annotations
+
+import math
+
+from sprat.record import Record
+from sprat.simulation.fleet import Fleet, Terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from sprat.simulation.trace import Trace
+
+    class Sizer(Protocol):
+        """Who sizes the fleet: called every `poll_seconds` with all there is to know."""
+
+        poll_seconds: float
+        memory_seconds: float  # so long after the last event it has nothing more to decide
+
+        def poll(self, fleet: Fleet) -> None: ...
+
+    Watcher = Callable[[Fleet], None]
+
+TAIL_SECONDS = 3600.0  # a fleet that has not shrunk so long after the last job is counted as it is
+TRIGGER_SECONDS = 1.0  # between two passes that jobs called for
+
+
+class Outcome(Record):
+    """What a replay came to. Costs are worker-seconds, from launch to leave."""
+
+    policy: str
+    trace: str
+    jobs: int
+    paid_seconds: float
+    useful_seconds: float
+    wait_mean: float
+    wait_p50: float
+    wait_p95: float
+    wait_p99: float
+    wait_max: float
+    wait_target: float | None = None
+    late_share: float | None = None  # of the jobs that started later than the target
+    ups: int = 0  # passes that launched workers
+    downs: int = 0  # passes that drained some
+    launches: int = 0
+    peak_workers: int = 0
+    interrupted: int = 0  # jobs that were not let finish: none, ever
+    passes: int = 0
+    seconds: float = 0.0  # until all was done and the fleet had left
+
+    @property
+    def cost(self) -> float:
+        """Paid for each useful second: 1 is perfect."""
+        return self.paid_seconds / self.useful_seconds if self.useful_seconds else 0.0
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether 95 % of the jobs started within the target."""
+        return None if self.wait_target is None else self.wait_p95 <= self.wait_target
+
+
+def replay(
+    trace: Trace,
+    sizer: Sizer,
+    terms: Terms,
+    *,
+    wait_target: float | None = None,
+    policy: str = "",
+    watch: Watcher | None = None,
+) -> Outcome:
+    """The trace from its first job until all are done and the fleet has left."""
+    fleet = Fleet(trace, terms)
+    passes = 0
+    tick = 0
+    while not _is_over(fleet):
+        sizer.poll(fleet)
+        passes += 1
+        if watch is not None:
+            watch(fleet)
+        tick = _next_tick(fleet, sizer, tick)
+        at = tick * sizer.poll_seconds
+        while terms.on_push:
+            reached = fleet.advance(at, fleet.now + TRIGGER_SECONDS)
+            if reached >= at:
+                break
+            sizer.poll(fleet)
+            passes += 1
+        else:
+            fleet.advance(at)
+    if watch is not None:
+        watch(fleet)
+    return _outcome(fleet, trace, policy or type(sizer).__name__, wait_target, passes)
+
+
+def _is_over(fleet: Fleet) -> bool:
+    return fleet.is_over or (fleet.done == fleet.jobs and fleet.now >= fleet.done_at + TAIL_SECONDS)
+
+
+def _next_tick(fleet: Fleet, sizer: Sizer, tick: int) -> int:
+    """The next pass; those are left out at which there would be nothing to decide."""
+    if fleet.now < fleet.changed_at + sizer.memory_seconds:
+        return tick + 1
+    event = fleet.next_event()
+    if event == math.inf:
+        return tick + 1
+    return max(tick + 1, math.ceil(event / sizer.poll_seconds))
+
+
+def _outcome(
+    fleet: Fleet, trace: Trace, policy: str, wait_target: float | None, passes: int
+) -> Outcome:
+    ordered = sorted(fleet.waits)
+    n = len(ordered)
+    late = None
+    if wait_target is not None:
+        late = sum(wait > wait_target for wait in ordered) / n if n else 0.0
+    staying = [*fleet.starting, *fleet.idle]
+    paid = fleet.paid_seconds + sum(fleet.now - fleet.launched_at[one] for one in staying)
+    return Outcome(
+        policy=policy,
+        trace=trace.name,
+        jobs=fleet.done,
+        paid_seconds=paid,
+        useful_seconds=trace.useful_seconds,
+        wait_mean=sum(ordered) / n if n else 0.0,
+        wait_p50=_at(ordered, 0.5),
+        wait_p95=_at(ordered, 0.95),
+        wait_p99=_at(ordered, 0.99),
+        wait_max=_at(ordered, 1.0),
+        wait_target=wait_target,
+        late_share=late,
+        ups=fleet.ups,
+        downs=fleet.downs,
+        launches=fleet.launches,
+        peak_workers=fleet.peak,
+        passes=passes,
+        seconds=fleet.now,
+    )
+
+
+def _at(ordered: list[float], q: float) -> float:
+    """The value that the fraction q does not exceed."""
+    return ordered[max(0, math.ceil(q * len(ordered)) - 1)] if ordered else 0.0
