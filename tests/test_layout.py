@@ -18,9 +18,9 @@ SOURCE = Path(__file__).parent.parent / "src" / "sprat"
 RUNGS = (
     {"record", "errors", "jsontext"},
     {"model"},
-    {"retry", "histogram", "payload", "environment", "awaiting"},
+    {"retry", "histogram", "payload", "environment", "awaiting", "schedule"},
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
-    {"backend", "settings", "yaml_tree"},
+    {"backend", "settings", "trigger", "yaml_tree"},
     {"simulation"},
     {"stores.memory", "stores.sqlite"},
     {"pool"},
@@ -54,7 +54,7 @@ HEAVY = {
     *("argparse", "asyncio", "contextlib", "dataclasses", "datetime", "inspect", "logging"),
     *("pathlib", "re", "subprocess", "tempfile", "typing", "urllib", "uuid"),
 }
-THIRD_PARTY = {"stores.sqlite": {"apsw"}, "yaml_tree": {"ruamel"}}
+THIRD_PARTY = {"stores.sqlite": {"apsw"}, "yaml_tree": {"ruamel"}, "schedule": {"cronsim"}}
 
 VAGUE_NAMES = {"utils", "util", "helpers", "common", "manager", "misc"}
 MAX_LINES = 350

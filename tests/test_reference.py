@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sprat import trigger
 from sprat.cli import COMMANDS
 from sprat.cli.arguments import Parser
 from sprat.cli.completion import parser_of
@@ -84,6 +85,17 @@ def test_every_setting_is_documented_with_its_default() -> None:
     assert {name for name, _ in rows} == set(CHECKS)
     for name, shown in rows:
         assert shown == default_of(name), f"the default of {name}"
+
+
+def test_every_key_of_a_trigger_is_documented_with_its_default() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| (.*?) \| .+ \|$", section(SETTINGS, "Triggers"), re.MULTILINE
+    )
+    assert {name for name, _ in rows} == set(trigger.CHECKS)
+    for name, shown in rows:
+        value = trigger.Trigger._defaults.get(name)
+        default = "that of the file" if name == "directory" else str(value or "none")
+        assert shown == default.removesuffix(".0"), f"the default of {name}"
 
 
 def default_of(name: str) -> str:

@@ -62,6 +62,9 @@ def decide(store: Store, pool: str, settings: model.PoolSettings) -> Checked:
     """A pass without its last step: the reservations are made, somebody has to start them."""
     store.backend.begin_check(pool)
     reaped = store.workers.reap(pool)
+    if reaped.workers:
+        store.happened(model.WORKER_LOST, pool, settings)
+        store.happened(model.POOL_EMPTY, pool, settings)  # if that was the last attempt
     for _ in range(TRIES):
         seen = store.pool(pool).observe()
         decision = policies.decide(seen, settings)

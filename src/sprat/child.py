@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 
 from sprat import jsontext
 from sprat.processor import Outcome, attempt
@@ -101,6 +102,7 @@ def _be_the_child(processor: Processor, job: Job, write: int, leash: int) -> Non
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         outcome = jsontext.dumps(attempt(processor, job)).encode(errors="surrogatepass") + END
+        finish_triggers()
         _flush()
         while outcome:
             outcome = outcome[os.write(write, outcome) :]
@@ -128,6 +130,14 @@ def _put_on(leash: int) -> None:
     fcntl.fcntl(leash, fcntl.F_SETFL, fcntl.fcntl(leash, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([leash], [], [], 0)[0]:
         os._exit(1)  # it was closed before we listened
+
+
+def finish_triggers() -> None:
+    """Wait for what this process' pushes have cued in its own loop: it is about to leave without
+    Python's goodbyes, which would wait."""
+    triggers = sys.modules.get("sprat.triggers")
+    if triggers is not None:
+        triggers.finish()
 
 
 def _flush() -> None:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import NoReturn
 
+    from sprat.trigger import Trigger
     from sprat.yaml_tree import Leaf
 
 FILE = "sprat.yml"
 DEFAULT_URL = "sqlite:///sprat.db"
-TOP = ("store", "launcher", "pools")
-LATER = ("triggers",)  # words that will mean something
+TOP = ("store", "launcher", "pools", "triggers")
 MAX_BYTES = 1_000_000
 NOT_PLAIN = frozenset(" \t\"'{}[],#")  # characters that may mean something else to YAML
 MOST_NAMED = 30  # of the words that would have been right, in one sentence
@@ -31,10 +31,12 @@ UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Config(Record):
-    """A checked sprat.yml: the store's URL as an absolute one, and each pool's full settings."""
+    """A checked sprat.yml: the store's URL as an absolute one, each pool's full settings, and the
+    triggers."""
 
     store: str | None
     pools: Mapping[str, PoolSettings]
+    triggers: tuple[Trigger, ...] = ()
 
 
 def load(path: str) -> Config:
@@ -136,8 +138,6 @@ def checked(tree: Leaf, path: str, directory: str) -> Config:
     """The meaning of a file's tree, or InvalidInput."""
     top = _mapping(tree, path, "the file")
     for key, leaf in top.items():
-        if key in LATER:
-            _refuse(path, leaf.key_line, f"{key} is not supported yet: leave it out for now")
         if key not in TOP:
             _refuse(path, leaf.key_line, f"unknown key {key!r}{nearest(key, TOP)}")
     store = _store(top["store"], path) if "store" in top else None
@@ -148,7 +148,11 @@ def checked(tree: Leaf, path: str, directory: str) -> Config:
     if "pools" in top:
         for name, leaf in _mapping(top["pools"], path, "pools").items():
             pools[name] = _pool(name, leaf, common, path=path, directory=directory)
-    return Config(store=None if store is None else beside(store, directory), pools=pools)
+    return Config(
+        store=None if store is None else beside(store, directory),
+        pools=pools,
+        triggers=_triggers(top["triggers"], path, directory) if "triggers" in top else (),
+    )
 
 
 def _store(leaf: Leaf, path: str) -> str:
@@ -169,6 +173,8 @@ def _pool(
         _refuse(path, leaf.key_line, str(error))
     given: dict[str, object] = {}
     for key, inner in _mapping(leaf, path, f"pools.{name}").items():
+        if key == "events":
+            _refuse(path, inner.key_line, "events is made from triggers: write those instead")
         if key not in settings.CHECKS:
             near = nearest(key, settings.CHECKS)
             _refuse(path, inner.key_line, f"pools.{name} has no setting {key!r}{near}")
@@ -180,6 +186,42 @@ def _pool(
         return settings.changed(PoolSettings(), {**defaults, **given})
     except InvalidInput as error:
         _refuse(path, leaf.key_line, f"pools.{name}: {error}")
+
+
+def _triggers(leaf: Leaf, path: str, directory: str) -> tuple[Trigger, ...]:
+    if leaf.value is None:
+        return ()
+    if not isinstance(leaf.value, list):
+        _refuse_here(path, leaf, f"triggers must be a list (- name: ...), not {_said(leaf)}")
+    found: dict[str, Trigger] = {}
+    for inner in leaf.value:
+        trigger = _trigger(inner, path, directory)
+        if trigger.name in found:
+            _refuse_here(path, inner, f"there are two triggers with the name {trigger.name}")
+        found[trigger.name] = trigger
+    return tuple(found.values())
+
+
+def _trigger(leaf: Leaf, path: str, directory: str) -> Trigger:
+    from sprat import trigger
+
+    given: dict[str, object] = {}
+    if not isinstance(leaf.value, dict):
+        _refuse_here(path, leaf, f"a trigger must be a mapping (key: value), not {_said(leaf)}")
+    for key, inner in leaf.value.items():
+        if key not in trigger.CHECKS:
+            place = inner.replace(line=inner.key_line, column=inner.key_column)
+            _refuse_here(path, place, f"a trigger has no {key!r}{nearest(key, trigger.CHECKS)}")
+        given[key] = seconds(_plain(inner)) if key == "timeout_seconds" else _plain(inner)
+        try:
+            trigger.CHECKS[key](given[key], key)
+        except InvalidInput as error:
+            _refuse_here(path, inner, str(error))
+    given["directory"] = os.path.abspath(os.path.join(directory, str(given.get("directory") or "")))
+    try:
+        return trigger.checked(given)
+    except InvalidInput as error:
+        _refuse_here(path, leaf, str(error))
 
 
 def _setting(leaf: Leaf, name: str, what: str, path: str) -> object:
@@ -235,6 +277,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if near:
         return f": did you mean {near[0]}?"
     return f": use {', '.join(words[:MOST_NAMED])}{', ...' if len(words) > MOST_NAMED else ''}"
+
+
+def _refuse_here(path: str, leaf: Leaf, why: str) -> NoReturn:
+    raise InvalidInput(f"{path}, line {leaf.line}, column {leaf.column}: {why}")
 
 
 def _refuse(path: str, line: int, why: str) -> NoReturn:

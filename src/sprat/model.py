@@ -40,6 +40,13 @@ POISON = "poison"  # failed for good: no further attempt
 HAND_BACK = "hand_back"  # not done, through no fault of the job: the attempt is given back
 OUTCOMES = (COMPLETE, FAIL, TRANSIENT, POISON, HAND_BACK)
 
+# What happens in a pool that a trigger may wait for.
+WORK_ADDED = "work_added"
+WORKER_DONE = "worker_done"  # it left because there was no work for it, or it had done its share
+WORKER_LOST = "worker_lost"
+POOL_EMPTY = "pool_empty"  # the last item was settled: none waits, none runs
+EVENTS = (WORK_ADDED, WORKER_DONE, WORKER_LOST, POOL_EMPTY)
+
 HEARTBEAT_SECONDS = 5.0
 LEASE_SECONDS = 2 * HEARTBEAT_SECONDS  # a worker that misses two heartbeats is stale
 MAX_RETRIES = 3
@@ -168,6 +175,7 @@ class PoolSettings(Record):
     keep_done_seconds: float | None = 7 * 86400.0  # None keeps them for ever
     keep_poisoned_seconds: float | None = None
     keep_cancelled_seconds: float | None = 7 * 86400.0
+    events: Mapping[str, Sequence[str]] = {}  # the names of the triggers that wait for each
 
 
 class PoolState(Record):

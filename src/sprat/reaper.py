@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from sprat import model
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat import model
+    from collections.abc import Sequence
+
     from sprat.store import Store
 
 
@@ -15,4 +18,13 @@ def reap(
     reaped = store.workers.reap(pool, threshold_seconds=threshold_seconds)
     for name in store.pools() if pool is None else [pool]:
         store.pool(name).purge()
+    for name in _pools_of(store, reaped.workers):
+        settings = store.pool(name).state().settings
+        store.happened(model.WORKER_LOST, name, settings)
+        store.happened(model.POOL_EMPTY, name, settings)  # if that was the last attempt
     return reaped
+
+
+def _pools_of(store: Store, worker_ids: Sequence[str]) -> list[str]:
+    records = [store.workers.get(worker_id) for worker_id in worker_ids]
+    return list(dict.fromkeys(w.pool_id for w in records if w is not None and w.pool_id))

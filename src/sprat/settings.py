@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sprat import payload
 from sprat.errors import InvalidInput
-from sprat.model import PoolSettings
+from sprat.model import EVENTS, PoolSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,6 +117,13 @@ def _tenant_limits(value: object, name: str) -> None:
         payload.whole(limit, f"the limit of tenant {tenant!r}", 0, 1_000_000)
 
 
+def _events(value: object, name: str) -> None:
+    if not isinstance(value, dict) or not set(value) <= set(EVENTS):
+        raise InvalidInput(f"{name} must be a mapping from {' or '.join(EVENTS)} to triggers")
+    for names in value.values():
+        _texts(names, name)
+
+
 CHECKS: dict[str, Callable[[object, str], object]] = {
     "handler": _optional(_handler),
     "command": _optional(_command),
@@ -141,4 +148,5 @@ CHECKS: dict[str, Callable[[object, str], object]] = {
     "keep_done_seconds": _optional(_seconds),
     "keep_poisoned_seconds": _optional(_seconds),
     "keep_cancelled_seconds": _optional(_seconds),
+    "events": _events,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from sprat import model
 from sprat.errors import InvalidInput
 from sprat.pool import WorkPool
 from sprat.registry import Workers
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from sprat import model
     from sprat.backend import Backend
 
 SCHEMES = ("sqlite", "memory")
@@ -33,11 +33,20 @@ class Store:
 
     def _after_push(self, pool: str) -> None:
         """Start a scaling pass if the pool wants one: workers appear where work does."""
-        if self.url.startswith("memory:") or not self.pool(pool).state().settings.start_on_push:
+        settings = self.pool(pool).state().settings
+        self.happened(model.WORK_ADDED, pool, settings)
+        if self.url.startswith("memory:") or not settings.start_on_push:
             return
         from sprat.triggers import work_added
 
         work_added(self, pool)
+
+    def happened(self, event: str, pool: str, settings: model.PoolSettings) -> None:
+        """Fire the triggers that wait for this event; nothing is asked where there are none."""
+        if settings.events.get(event):
+            from sprat import triggers
+
+            triggers.happened(self, event, pool, settings)
 
     def pools(self) -> list[str]:
         return self.backend.pools()

@@ -133,6 +133,8 @@ class Worker:
         self._settlement = None
         if answer is None:
             return None
+        if settlements and not answer.items:
+            self._happened(model.POOL_EMPTY)
         # A claim renews a lease of which less than half is left: half of it we have now.
         self._heard_at = max(self._heard_at, asked_at - self._lease / 2)
         return answer.items[0] if answer.items else None
@@ -170,9 +172,15 @@ class Worker:
         settlement = self._settlement
         if settlement is not None:
             self._persist(lambda: self._pool.settle_many([settlement]))
+            self._happened(model.POOL_EMPTY)
         self._persist(
             lambda: self._store.workers.update_status(self._me, model.TERMINATED, reason=left)
         )
+        if left != TOLD_TO:  # who wanted it gone does not want it back
+            self._happened(model.WORKER_DONE)
+
+    def _happened(self, event: str) -> None:
+        self._store.happened(event, self._pool.name, self._settings)
 
     def _report(self, left: str) -> Report:
         return Report(

@@ -23,11 +23,13 @@ KINDS = ("str", "int", "float", "bool", "null", "timestamp", "map", "seq")
 
 
 class Leaf(Record):
-    """A value of the file: the line it begins on, and the line of its key."""
+    """A value of the file: where it begins, and the line of its key."""
 
     value: Any  # a dict or list of leaves, or a plain value
     line: int
     key_line: int
+    column: int = 1
+    key_column: int = 1
 
 
 def read(text: str, path: str) -> Leaf:
@@ -37,7 +39,7 @@ def read(text: str, path: str) -> Leaf:
         node = yaml.compose(text)
         if node is None:
             return Leaf(value=None, line=1, key_line=1)
-        return _Reader(path, yaml.constructor).leaf(node, 0, 1)
+        return _Reader(path, yaml.constructor).leaf(node, 0, (1, 1))
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = " ".join(str(error.problem or error.context).split())
@@ -54,7 +56,7 @@ class _Reader:
         self._constructor = constructor
         self._seen: set[int] = set()
 
-    def leaf(self, node: Node, depth: int, key_line: int) -> Leaf:
+    def leaf(self, node: Node, depth: int, key: tuple[int, int]) -> Leaf:
         line = _line(node)
         if depth > MAX_DEPTH:
             _refuse(self._path, line, f"this is nested too deeply: {MAX_DEPTH} levels at most")
@@ -67,10 +69,11 @@ class _Reader:
         if isinstance(node, MappingNode):
             value: object = self._mapping(node, depth)
         elif isinstance(node, SequenceNode):
-            value = [self.leaf(inner, depth + 1, _line(inner)) for inner in node.value]
+            value = [self.leaf(inner, depth + 1, _place(inner)) for inner in node.value]
         else:
             value = self._scalar(node)
-        return Leaf(value=value, line=line, key_line=key_line or line)
+        line, column = _place(node)
+        return Leaf(value=value, line=line, key_line=key[0], column=column, key_column=key[1])
 
     def _mapping(self, node: MappingNode, depth: int) -> dict[str, Leaf]:
         found: dict[str, Leaf] = {}
@@ -80,7 +83,7 @@ class _Reader:
             if key in found:
                 before = found[key].key_line
                 _refuse(self._path, line, f"{key!r} is here twice, first in line {before}")
-            found[key] = self.leaf(inner, depth + 1, line)
+            found[key] = self.leaf(inner, depth + 1, _place(key_node))
         return found
 
     def _key(self, node: Node) -> str:
@@ -100,6 +103,10 @@ class _Reader:
         except (ValueError, KeyError):
             _refuse(self._path, _line(node), f"{str(node.value)[:40]!r} is no {kind} we can read")
         return None if kind == "null" else str(node.value)
+
+
+def _place(node: Node) -> tuple[int, int]:
+    return int(node.start_mark.line) + 1, int(node.start_mark.column) + 1
 
 
 def _line(node: Node) -> int:

@@ -108,7 +108,7 @@ BAD_INPUT = [
     ("apply jobs.py", "jobs.py, line "),
     ("apply empty.yml", "empty.yml names no pools"),
     ("apply typo.yml", "typo.yml, line 3: pools.a has no setting 'max_worker'"),
-    ("apply later.yml", "later.yml, line 1: triggers is not supported yet"),
+    ("apply later.yml", "later.yml, line 1, column 11: triggers must be a list"),
     ("apply gone-handler.yml", "pools.a: the handler gone:f cannot be imported"),
     ("apply no-program.yml", "pools.a: there is no program no-such-program"),
     ("apply no-place.yml", "no/where: No such file or directory"),

@@ -105,7 +105,7 @@ def test_yaml_is_version_1_2(tmp_path: Path) -> None:
         ("pools:\n  a: 3", 2, "pools.a must be a mapping (key: value), not 3"),
         ("# nothing\npool: {}", 2, "unknown key 'pool': did you mean pools?"),
         ("xyzzy: 1", 1, "unknown key 'xyzzy': use store, launcher, pools"),
-        ("store: sqlite:///a.db\ntriggers: {}", 2, "triggers is not supported yet"),
+        ("store: sqlite:///a.db\ntriggers: {}", 2, "triggers must be a list"),
         ("store: fleet.db", 1, "store must be a URL such as sqlite:///sprat.db, not 'fleet.db'"),
         ("store:", 1, "store must be a URL such as sqlite:///sprat.db, not nothing"),
         ("pools:\n  a: {}\n  a: {}", 3, "'a' is here twice, first in line 2"),

@@ -23,7 +23,7 @@ DONE, FAILED, USAGE, INTERRUPTED, NO_READER = 0, 1, 2, 130, 141
 COMMANDS = {
     "demo": ("sprat.cli.demo", "watch a small fleet lose a worker and no work"),
     "init": ("sprat.cli.init", "write a sprat.yml and an example to begin with"),
-    "apply": ("sprat.cli.apply", "write the pools of sprat.yml to the store"),
+    "apply": ("sprat.cli.apply", "write the pools and triggers of sprat.yml to the store"),
     "doctor": ("sprat.cli.doctor", "check the store, the handlers and the fleet"),
     "push": ("sprat.cli.push", "add jobs to a pool"),
     "work": ("sprat.cli.work", "be a worker, here in the foreground"),
@@ -35,6 +35,7 @@ COMMANDS = {
     "jobs": ("sprat.cli.jobs", "list, show, requeue, cancel or purge jobs"),
     "workers": ("sprat.cli.workers", "list, show or drain workers"),
     "explain": ("sprat.cli.explain", "tell why the fleet has the size it has"),
+    "triggers": ("sprat.cli.triggers", "list, fire, install or serve what starts a pass"),
     "pause": ("sprat.cli.pause", "hand out no more jobs of a pool"),
     "resume": ("sprat.cli.resume", "hand them out again"),
     "completion": ("sprat.cli.completion", "print a completion script for your shell"),

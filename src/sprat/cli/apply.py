@@ -1,8 +1,9 @@
-"""`sprat apply`: the pools of sprat.yml, written to the store."""
+"""`sprat apply`: the pools and triggers of sprat.yml, written to the store."""
 
 from __future__ import annotations
 
 import json
+import os
 
 from sprat import config
 from sprat.cli import DONE
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sprat.store import Store
+    from sprat.trigger import Trigger
 
 
 def parser() -> Parser:
@@ -34,20 +36,30 @@ def parser() -> Parser:
 def main(arguments: Sequence[str]) -> int:
     asked = parser().parse_args(arguments)
     read = config.load(asked.file)
-    if not read.pools:
+    if not read.pools and not read.triggers:
         raise InvalidInput(f"{asked.file} names no pools: there is nothing to apply")
     if not asked.no_import:
         for name, settings in read.pools.items():
             if wrong := complaint(settings):
                 raise InvalidInput(f"{asked.file}: pools.{name}: {wrong}")
-    changes = apply(url_of(asked.url, path=asked.file), read.pools, dry_run=asked.dry_run)
+    url = url_of(asked.url, path=_names_the_store(asked.file, read))
+    changes = apply(url, read.pools, dry_run=asked.dry_run)
+    triggers = apply_triggers(url, read.triggers, dry_run=asked.dry_run)
     if asked.json:
-        document({"file": asked.file, "dry_run": asked.dry_run, "pools": changes})
+        done = {"pools": changes, "triggers": triggers}
+        document({"file": asked.file, "dry_run": asked.dry_run, **done})
         return DONE
     would = "would be " if asked.dry_run else ""
-    for name, keys in changes.items():
+    said = {**changes, **{f"trigger {name}": keys for name, keys in triggers.items()}}
+    for name, keys in said.items():
         print(f"{name}: " + (f"{would}changed: {', '.join(keys)}" if keys else "unchanged"))
     return DONE
+
+
+def _names_the_store(path: str, read: config.Config) -> str:
+    """The file to look into for a store: a trigger_registry.yml leaves that to sprat.yml."""
+    beside = os.path.join(os.path.dirname(path), config.FILE)
+    return beside if read.store is None and os.path.exists(beside) else path
 
 
 def apply(
@@ -60,9 +72,28 @@ def apply(
         return {name: _apply(store, name, pools[name], dry_run=dry_run) for name in pools}
 
 
+def apply_triggers(
+    url: str, triggers: Sequence[Trigger], *, dry_run: bool = False
+) -> dict[str, list[str]]:
+    """Write what differs; for each trigger the names of what did."""
+    from sprat.triggers import registry
+
+    if not triggers:
+        return {}
+    if dry_run and not exists(url):
+        return {trigger.name: ["new"] for trigger in triggers}
+    with open_store(url) as store:
+        keep = registry.differences if dry_run else registry.save
+        changes = {trigger.name: keep(store, trigger) for trigger in triggers}
+        if not dry_run:
+            registry.link(store)
+    return changes
+
+
 def _apply(store: Store, name: str, settings: PoolSettings, *, dry_run: bool) -> list[str]:
     pool = store.pool(name)
     state = pool.state()
+    settings = settings.replace(events=state.settings.events)  # those of its triggers
     differences = _differences(_as_stored(state.settings) if state.version else {}, settings)
     if differences and not dry_run:
         pool.configure(**settings.as_dict())

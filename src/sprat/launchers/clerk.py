@@ -154,10 +154,12 @@ def carry_on(
 
 def report(store: Store, pool: str, gone: Sequence[tuple[str, str]]) -> Orders:
     """Say who did not leave in good order, so that their items are free at once."""
-    for worker_id, how in gone:
-        if how:
-            store.workers.update_status(worker_id, model.LOST, reason=how)
-    return _nothing_more(store, pool)
+    lost = [store.workers.update_status(w, model.LOST, reason=how) for w, how in gone if how]
+    orders = _nothing_more(store, pool)
+    if any(lost):
+        store.happened(model.WORKER_LOST, pool, orders.settings)
+        store.happened(model.POOL_EMPTY, pool, orders.settings)  # if that was its last attempt
+    return orders
 
 
 def _nothing_more(store: Store, pool: str, wake_in: float | None = None) -> Orders:

@@ -220,6 +220,7 @@ def be_fresh() -> None:
 def _be_a_worker(
     url: str, pool: str, processor: Processor, settings: model.PoolSettings, worker_id: str
 ) -> None:
+    from sprat.child import finish_triggers
     from sprat.worker import TOLD_TO, Worker
 
     code = 1
@@ -235,6 +236,7 @@ def _be_a_worker(
         code = WAS_TOLD_TO if was_told_to else LEFT
         if os.getppid() != nest and not was_told_to and store.pool(pool).size():
             start_nest(url, pool, settings)  # nobody else is left to carry on
+        finish_triggers()
     except SpratError as error:
         sys.stderr.write(f"sprat: {error}\n")
     except Exception:  # noqa: BLE001  (the top of the process: os._exit would keep it quiet)

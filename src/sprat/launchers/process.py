@@ -39,11 +39,11 @@ def start_nest(url: str, pool: str, settings: PoolSettings, worker_ids: Sequence
         raise InvalidInput("workers cannot be launched for a memory store: use sqlite:///fleet.db")
     begin = "import sys; from sprat.launchers.nest import main; sys.exit(main())"  # -m: 5 ms more
     command = [sys.executable, "-P", "-c", begin, pool, *worker_ids]
-    # The shell forks and leaves at once: whoever starts a nest is not left with a zombie.
-    _run(["/bin/sh", "-c", '"$@" &', "sh", *command], _environment(url, settings))
+    run_apart(command, environment(url, settings))
 
 
-def _environment(url: str, settings: PoolSettings) -> dict[str, str]:
+def environment(url: str, settings: PoolSettings) -> dict[str, str]:
+    """What a process that works for this pool gets of ours."""
     wanted = ENVIRONMENT.union(settings.environment)
     kept = {k: v for k, v in os.environ.items() if k in wanted or k.startswith("SPRAT_")}
     # A nest goes to the pool's directory, and may start another one from there.
@@ -55,7 +55,10 @@ def _environment(url: str, settings: PoolSettings) -> dict[str, str]:
     return {**kept, "SPRAT_URL": url}
 
 
-def _run(command: list[str], environment: dict[str, str]) -> None:
+def run_apart(command: list[str], environment: dict[str, str]) -> None:
+    """Start a program in a session of its own, and do not wait for it."""
+    # The shell forks and leaves at once: whoever starts it is not left with a zombie.
+    command = ["/bin/sh", "-c", '"$@" &', "sh", *command]
     log = os.environ.get("SPRAT_LOG", os.devnull)
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     try:
@@ -74,7 +77,7 @@ def _run(command: list[str], environment: dict[str, str]) -> None:
             setsigdef=(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT),
         )
     except OSError as error:
-        raise SpratError(f"no worker can be started: {error}") from error
+        raise SpratError(f"no process can be started: {error}") from error
     try:
         os.waitpid(pid, 0)
     except ChildProcessError:

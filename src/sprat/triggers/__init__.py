@@ -1,0 +1,124 @@
+"""Triggers: the outside cues that run a pass. Here is what a push needs; the rest is imported when
+a trigger fires.
+
+A push never waits for one: a trigger of type `subprocess` runs in a process of its own, one of type
+`in_loop` in a thread of the program that pushed. Storms are coalesced (see storms.py).
+"""
+
+from __future__ import annotations
+
+from sprat import model
+from sprat.errors import SpratError
+from sprat.launchers.process import start_nest
+from sprat.scaling.brake import pause_left
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from threading import Thread
+
+    from sprat.model import PoolSettings
+    from sprat.store import Store
+    from sprat.trigger import Trigger
+
+SAME_MOMENT_SECONDS = 60.0  # in which a pool with as many finished items has not moved
+
+
+def work_added(store: Store, pool: str) -> bool:
+    """After a push: start a scaling pass, unless one is on its way or nobody is needed. Does not
+    wait for it. A thousand pushes in a row start a few. The items are stored, so the push has
+    succeeded whatever happens here: what goes wrong is logged, and the next pass makes good."""
+    try:
+        settings = store.pool(pool).state().settings
+        return settings.start_on_push and _start_pass(store, pool, settings)
+    except SpratError as error:
+        _log(f"no workers were started for {pool}", error)
+        return False
+
+
+def happened(store: Store, event: str, pool: str, settings: PoolSettings) -> None:
+    """Fire the triggers that wait for this event in this pool. What goes wrong is logged: the
+    work goes on."""
+    try:
+        if event == model.POOL_EMPTY and not _is_newly_empty(store, pool):
+            return
+        for name in settings.events.get(event, ()):
+            _cue(store, name, event, pool, settings)
+    except SpratError as error:
+        _log(f"no trigger was fired for {event} in {pool}", error)
+
+
+def _cue(store: Store, name: str, event: str, pool: str, settings: PoolSettings) -> None:
+    from sprat.trigger import SUBPROCESS
+    from sprat.triggers import firing, registry
+
+    trigger = registry.stored(store, name)
+    if trigger is None:
+        return  # removed, and the pool's settings do not know yet
+    if trigger.type == SUBPROCESS and trigger.is_pass and event == model.WORK_ADDED:
+        _start_pass(store, pool, settings)
+    elif firing.ask(store, trigger, event, pool):
+        if trigger.type == SUBPROCESS:
+            firing.start(store, trigger, event, pool)
+        else:
+            _in_loop(store, trigger, event, pool)
+
+
+def _start_pass(store: Store, pool: str, settings: PoolSettings) -> bool:
+    if not store.backend.request_check(pool, settings.max_workers):
+        return False
+    if pause_left(store.pool(pool).observe()) > 0:
+        return False  # workers do not come to work: a nest tries again when it is time
+    start_nest(store.url, pool, settings)
+    return True
+
+
+def _is_newly_empty(store: Store, pool: str) -> bool:
+    """Whether nothing waits or runs, and nobody else has noticed. Two workers that settle at the
+    same moment both see an empty pool: of all who saw as many finished items, one counts."""
+    counts = store.pool(pool).counts()
+    if counts.pending or counts.claimed:
+        return False
+    finished = str(counts.total - counts.backlog)
+    seen = store.backend.document("pool-empty", pool)
+    if seen is not None and seen.body == finished:
+        return False
+    version = 0 if seen is None else seen.version
+    return store.backend.put("pool-empty", pool, finished, version, SAME_MOMENT_SECONDS)
+
+
+# -- in the loop --------------------------------------------------------------------------------
+
+_threads: list[Thread] = []  # of this process, still running
+
+
+def _in_loop(store: Store, trigger: Trigger, event: str, pool: str) -> None:
+    """Run it in this process. Who pushed does not wait: a thread does it, and the program does not
+    end before it. A worker that saw something runs it at once; it has nothing else to do."""
+    from sprat.triggers import firing
+
+    if event != model.WORK_ADDED:
+        firing.answer(store, trigger, event, pool)
+        return
+    import threading
+
+    def run() -> None:
+        try:
+            firing.answer(store, trigger, event, pool)
+        finally:
+            _threads.remove(thread)
+
+    thread = threading.Thread(target=run, name=f"sprat trigger {trigger.name}")
+    _threads.append(thread)
+    thread.start()
+
+
+def finish() -> None:
+    """Wait for the triggers of this process, before it leaves without Python's own goodbyes."""
+    for thread in _threads:
+        thread.join()
+
+
+def _log(what: str, error: SpratError) -> None:
+    import logging
+
+    logging.getLogger("sprat").warning("%s: %s", what, error)

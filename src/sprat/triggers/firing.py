@@ -1,0 +1,202 @@
+"""Firing a trigger: a scaling pass, a reaper's pass, a machine or a command, with a time limit.
+
+A machine or command runs in a process group of its own that is killed when its time is over. It
+gets the trigger's input as JSON (a command on its standard input), with the event and the pool in
+it, and of the environment what workers get. What it prints goes to standard error.
+
+    python -m sprat.triggers.firing NAME EVENT [POOL]       the store's URL is in SPRAT_URL
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from sprat import checker, jsontext, model, payload, reaper
+from sprat.errors import InvalidInput, SpratError
+from sprat.launchers.process import environment, run_apart
+from sprat.record import Record
+from sprat.store import open_store
+from sprat.trigger import REAPER, Trigger
+from sprat.triggers import registry, storms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from sprat.store import Store
+
+BY_HAND = "fired"  # the event of a trigger that somebody fired
+MOST_WORKERS = 100_000
+
+
+class Fired(Record):
+    """What firing a trigger did, or why it failed."""
+
+    trigger: str
+    event: str
+    pool: str | None = None
+    ok: bool = True
+    said: str = ""
+
+
+def fire(
+    store: Store,
+    trigger: Trigger,
+    *,
+    event: str = BY_HAND,
+    pool: str | None = None,
+    extra: Mapping[str, Any] | None = None,
+    limit: float | None = None,
+) -> Fired:
+    """Do what the trigger is for, and wait for it, `limit` or its own time limit. What goes wrong
+    is in the answer."""
+    about = Fired(trigger=trigger.name, event=event, pool=trigger.pool or pool)
+    given = {**trigger.input, **(extra or {}), "event": event}
+    if about.pool is not None:
+        given["pool_id"] = about.pool
+    seconds = trigger.timeout_seconds if limit is None else min(limit, trigger.timeout_seconds)
+    try:
+        if trigger.is_pass:
+            return about.replace(said=_check(store, about.pool, given))
+        if trigger.machine == REAPER:
+            return about.replace(said=_reap(store, about.pool, given))
+        return _run(store, trigger, about, given, seconds)
+    except SpratError as error:
+        return about.replace(ok=False, said=str(error))
+
+
+# -- for events: coalesced ----------------------------------------------------------------------
+
+
+def ask(store: Store, trigger: Trigger, event: str, pool: str) -> bool:
+    """Leave a mark for an event; True for the one who has to `start` or `answer` it."""
+    return storms.ask(store, _key(trigger, event, pool))
+
+
+def start(store: Store, trigger: Trigger, event: str, pool: str) -> None:
+    """Answer in a process of its own, and do not wait for it."""
+    if not store.url or store.url.startswith("memory:"):
+        raise InvalidInput("a memory store has no other process: use a trigger of type in_loop")
+    begin = "import sys; from sprat.triggers.firing import main; sys.exit(main())"
+    run_apart(
+        [sys.executable, "-P", "-c", begin, trigger.name, event, pool],
+        environment(store.url, store.pool(pool).state().settings),
+    )
+
+
+def answer(store: Store, trigger: Trigger, event: str, pool: str) -> int:
+    """Fire as long as there are marks for it; how often."""
+    return storms.answer(
+        store,
+        _key(trigger, event, pool),
+        lambda: complain(fire(store, trigger, event=event, pool=pool)),
+        limit=trigger.timeout_seconds,
+    )
+
+
+def complain(fired: Fired) -> None:
+    """Nobody is there to read an answer: what went wrong is logged."""
+    if not fired.ok:
+        import logging
+
+        logging.getLogger("sprat").warning("trigger %s failed: %s", fired.trigger, fired.said)
+
+
+def main() -> int:
+    url = os.environ.get("SPRAT_URL", "")
+    if len(sys.argv) != 4 or not url:
+        raise InvalidInput("usage: python -m sprat.triggers.firing NAME EVENT POOL")
+    name, event, pool = sys.argv[1:]
+    with open_store(url) as store:
+        trigger = registry.stored(store, name)
+        if trigger is not None:
+            answer(store, trigger, event, pool)
+    return 0
+
+
+def _key(trigger: Trigger, event: str, pool: str) -> str:
+    return f"{trigger.name}/{event}/{pool}"
+
+
+# -- what it does -------------------------------------------------------------------------------
+
+
+def _check(store: Store, pool: str | None, given: Mapping[str, Any]) -> str:
+    most = given.get("max_workers")
+    if most is not None:
+        payload.whole(most, "input.max_workers", 0, MOST_WORKERS)
+    pools = _workable(store) if pool is None else [pool]
+    done = [checker.check(store, name, max_workers=most) for name in pools]
+    return "; ".join(f"{one.pool}: {one.reason}" for one in done) or "there is no pool to check"
+
+
+def _workable(store: Store) -> list[str]:
+    def works(settings: model.PoolSettings) -> bool:
+        return settings.handler is not None or settings.command is not None
+
+    return [name for name in store.pools() if works(store.pool(name).state().settings)]
+
+
+def _reap(store: Store, pool: str | None, given: Mapping[str, Any]) -> str:
+    threshold = given.get("stale_threshold_seconds")
+    reaped = reaper.reap(store, pool, threshold_seconds=threshold)
+    return f"{len(reaped.workers)} workers lost, {reaped.released} items freed"
+
+
+def _run(
+    store: Store, trigger: Trigger, about: Fired, given: Mapping[str, Any], seconds: float
+) -> Fired:
+    text = jsontext.dumps(given)
+    settings = store.pool(about.pool).state().settings if about.pool else model.PoolSettings()
+    env = {
+        **environment(store.url, settings),
+        "SPRAT_TRIGGER": trigger.name,
+        "SPRAT_EVENT": about.event,
+        "SPRAT_POOL": about.pool or "",
+    }
+    command = list(trigger.command or _machine(trigger, text))
+    said = run_limited(command, text=text, env=env, directory=trigger.directory, seconds=seconds)
+    return about.replace(ok=not said, said=said or "done")
+
+
+def _machine(trigger: Trigger, text: str) -> list[str]:
+    begin = [sys.executable, "-P", "-m", "sprat.run", "--machine", str(trigger.machine)]
+    return [*begin, "--input", text, "--execution-id", payload.new_id()]
+
+
+def run_limited(
+    command: Sequence[str],
+    *,
+    text: str,
+    env: Mapping[str, str],
+    directory: str | None,
+    seconds: float,
+) -> str:
+    """Run a program to its end, or to the end of its time; what went wrong, or nothing."""
+    import signal
+    import subprocess
+
+    try:
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=2,
+            text=True,
+            env=env,
+            cwd=directory,
+            start_new_session=True,
+        ) as process:
+            try:
+                process.communicate(text, timeout=seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return f"stopped after its {seconds:g} seconds were over"
+    except OSError as error:
+        return f"{command[0]} cannot be started: {error.strerror}"
+    return f"{command[0]} exited with code {process.returncode}" if process.returncode else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
