@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         keep_done_seconds: float | None
         keep_poisoned_seconds: float | None
         keep_cancelled_seconds: float | None
+        events: Mapping[str, Sequence[str]]
 else:  # `typing` is 10 ms of start-up, for every worker
 
     class Generic:
