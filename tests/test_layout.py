@@ -22,7 +22,7 @@ RUNGS = (
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
     {"backend", "settings", "trigger", "yaml_tree"},
     {"simulation"},
-    {"stores.memory", "stores.sqlite"},
+    {"stores.memory", "stores.sqlite", "stores.redis"},
     {"pool"},
     {"registry"},
     {"store", "config", "worker_pool"},
@@ -39,7 +39,11 @@ RUNGS = (
     {"__main__"},
 )
 # Packages that nobody imports, except late (inside a function) from these modules.
-ONLY_LATE = {"stores.memory": {"store", "inlining"}, "stores.sqlite": {"store"}}
+ONLY_LATE = {
+    "stores.memory": {"store", "inlining"},
+    "stores.sqlite": {"store"},
+    "stores.redis": {"store"},
+}
 # Imports that point up the ladder, late: a URL or a name decides at run time what is needed.
 UPWARDS = {("store", "triggers"), ("launcher", "launchers")}
 
@@ -54,7 +58,12 @@ HEAVY = {
     *("argparse", "asyncio", "contextlib", "dataclasses", "datetime", "inspect", "logging"),
     *("pathlib", "re", "subprocess", "tempfile", "typing", "urllib", "uuid"),
 }
-THIRD_PARTY = {"stores.sqlite": {"apsw"}, "yaml_tree": {"ruamel"}, "schedule": {"cronsim"}}
+THIRD_PARTY = {
+    "stores.sqlite": {"apsw"},
+    "stores.redis": {"hiredis"},
+    "yaml_tree": {"ruamel"},
+    "schedule": {"cronsim"},
+}
 
 VAGUE_NAMES = {"utils", "util", "helpers", "common", "manager", "misc"}
 MAX_LINES = 350

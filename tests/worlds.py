@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import apsw
+from servers import redis
 
 from sprat import model
 from sprat.pool import WorkPool
@@ -75,11 +77,33 @@ class SqliteWorld(World):
         db.close()
 
 
+class RedisWorld(World):
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
+        self.server = redis.shared_server()
+        self.tag = f"test-{uuid.uuid4().hex}"
+        self.url = f"{self.server.url}?store={self.tag}"
+
+    def open(self) -> Store:
+        store = open_store(self.url)
+        self.opened.append(store)
+        return store
+
+    def advance(self, seconds: float) -> None:
+        micros = round(seconds * 1e6)
+        self.server.ask("HINCRBY", f"{{{self.tag}}}:clock", "ahead", micros)
+
+    def close(self) -> None:
+        super().close()
+        self.server.forget(f"{{{self.tag}}}:*")
+
+
 WORLDS: dict[str, Callable[[Path], World]] = {
     "memory": MemoryWorld,
     "sqlite": SqliteWorld,
+    "redis": RedisWorld,
 }
-SHARED = ("sqlite",)  # those that other processes can open by `world.url`
+SHARED = ("sqlite", "redis")  # those that other processes can open by `world.url`
 
 
 def all_items(pool: WorkPool) -> list[model.WorkItem]:

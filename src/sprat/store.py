@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sprat.backend import Backend
 
-SCHEMES = ("sqlite", "memory")
+SCHEMES = ("sqlite", "redis", "memory")
 
 
 class Store:
@@ -80,7 +80,7 @@ class Store:
 
 
 def open_store(url: str = "sqlite:///sprat.db") -> Store:
-    """Open `sqlite:///relative.db`, `sqlite:////absolute.db` or `memory://`."""
+    """Open `sqlite:///relative.db`, `sqlite:////absolute.db`, `redis://host` or `memory://`."""
     if not isinstance(url, str):
         raise InvalidInput(f"a store URL is a string, not {type(url).__name__}")
     scheme, colon, rest = url.partition("://")
@@ -94,6 +94,10 @@ def open_store(url: str = "sqlite:///sprat.db") -> Store:
         if rest.strip("/"):
             raise InvalidInput(f"{url!r}: a memory store has no name, write memory://")
         return Store(MemoryBackend(), url)
+    if scheme.startswith(("redis", "valkey")):
+        from sprat.stores.redis import RedisBackend
+
+        return Store(RedisBackend(url), url)
     raise InvalidInput(f"unknown kind of store {scheme!r} in the URL: use {' or '.join(SCHEMES)}")
 
 
@@ -101,6 +105,8 @@ def preload(url: str) -> None:
     """Import what the store at this URL needs, and open nothing: for a process that forks."""
     if url.startswith("sqlite:"):
         from sprat.stores.sqlite import scaling, statistics  # noqa: F401
+    elif url.startswith(("redis", "valkey")):
+        import sprat.stores.redis.scaling  # noqa: F401
 
 
 def _open_sqlite(url: str, rest: str) -> Store:

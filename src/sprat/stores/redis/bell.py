@@ -1,0 +1,108 @@
+"""Sleeping until there is something to do.
+
+Whoever waits listens on a channel of its own, and then puts its name on the pool's list of
+waiters in the same script that sees that there is no work: a push after that rings, and rings for
+as many waiters as it has items. A missed ring is healed by the next look, a second later.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from sprat.stores.redis.wire import ReplyError, Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.backend import WorkerRef
+    from sprat.stores.redis.link import Link
+
+WORK, LEAVE = 1, 2  # what look.lua says
+
+
+class Bell:
+    """A connection that hears when somebody rings for it. For one thread at a time."""
+
+    def __init__(self, link: Link, worker_id: str) -> None:
+        self.name = os.urandom(8).hex()
+        self.worker_id = worker_id
+        self.pid = os.getpid()
+        self._wire: Wire = link.connect()
+        channels = [f"{link.address.tag}:bell:{self.name}"]
+        if worker_id:
+            channels.append(f"{link.address.tag}:leave:{worker_id}")
+        for channel in channels:
+            self._wire.ask("SUBSCRIBE", channel)
+
+    def silence(self) -> None:
+        """Forget what rang so far: it was for an earlier wait."""
+        while self._wire.next_reply() is not False:
+            pass
+
+    def wait(self, seconds: float) -> None:
+        self._wire.receive_within(seconds)
+        self.silence()
+
+    def close(self) -> None:
+        self._wire.close()
+
+
+class Bells:
+    """The bells of one store, kept for the next wait."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._idle: list[Bell] = []
+
+    def take(self, worker_id: str) -> Bell | None:
+        """A bell for this worker; None while there is no way to listen."""
+        while self._idle:
+            bell = self._idle.pop()
+            if bell.worker_id == worker_id and bell.pid == os.getpid():
+                return bell
+            bell.close()
+        try:
+            return Bell(self._link, worker_id)
+        except (OSError, ReplyError):
+            return None
+
+    def put(self, bell: Bell) -> None:
+        self._idle.append(bell)
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+
+def wait(link: Link, bells: Bells, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
+    worker_id, incarnation = ("", None) if worker is None else worker
+    who = (pool, worker_id, "" if incarnation is None else incarnation)
+    end = time.monotonic() + seconds
+    said, _ = link.run("look", *who, "")
+    if said or seconds <= 0:
+        return bool(said == WORK)
+    bell = bells.take(worker_id)
+    try:
+        while True:
+            said, pause = link.run("look", *who, bell.name if bell else "")
+            left = end - time.monotonic()
+            if said or left <= 0:
+                return bool(said == WORK)
+            if bell is None:
+                time.sleep(min(left, pause / 1e6, 0.05))
+                bell = bells.take(worker_id)
+                continue
+            try:
+                bell.wait(min(left, pause / 1e6))
+            except OSError:  # the server went away: it takes a new bell to hear it again
+                bell.close()
+                bell = None
+    finally:
+        if bell is not None:
+            _leave_list(link, pool, bell)
+            bells.put(bell)
+
+
+def _leave_list(link: Link, pool: str, bell: Bell) -> None:
+    waiter = f"{bell.name}\1{bell.worker_id}"
+    link.ask("ZREM", f"{link.address.tag}:pool:{pool}:waiting", waiter)

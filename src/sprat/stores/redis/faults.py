@@ -1,0 +1,73 @@
+"""What goes wrong between us and the server, in our words."""
+
+from __future__ import annotations
+
+from sprat.errors import (
+    KeyConflict,
+    SpratError,
+    StoreMismatch,
+    StoreUnavailable,
+    UnknownItem,
+    UnknownWorker,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.stores.redis.address import Address
+
+# Replies of a server that will answer soon, or of one that is not the right one any more.
+PASSING = ("LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "UNBLOCKED")
+
+SAID = {
+    "NOAUTH": "wants a password: write redis://:password@host",
+    "WRONGPASS": "refuses the user name or the password: check the URL",
+    "NOPERM": "does not allow this user to do that: docs/operate/redis.md lists what is needed",
+    "OOM": "has no memory left and nothing changed: raise maxmemory, or purge finished items",
+    "MISCONF": "cannot write to its disk and nothing changed: look into its log",
+    "NOREPLICAS": "has too few replicas to accept a write, nothing changed: look at them",
+    "LOADING": "is still reading its data from disk: try again soon",
+    "READONLY": "is a replica and cannot be written: use the URL of the master, or of Sentinel",
+    "BUSY": "is busy with a script of somebody else: try again, or SCRIPT KILL ends it",
+    "MASTERDOWN": "has lost its master: try again soon",
+    "CLUSTERDOWN": "is a cluster that is down: look at its nodes",
+    "CROSSSLOT": "was asked for keys of several slots: this is a mistake in sprat, report it",
+}
+
+
+def code_of(error: Exception) -> str:
+    """The word that an error reply begins with. An error inside a script may have a prefix."""
+    words = str(error).split(None, 1)
+    code = words[0].strip("-:") if words else ""
+    if code in ("ERR", "@user_script"):
+        for known in SAID:
+            if f"{known} " in str(error):
+                return known
+        if "Authentication" in str(error) or "AUTH" in str(error):
+            return "WRONGPASS"
+    return code
+
+
+def translated(error: Exception, address: Address, pool: str = "") -> SpratError:
+    """An error reply in our words."""
+    code, rest = code_of(error), str(error).partition(" ")[2]
+    if code == "NOITEM":
+        return UnknownItem(f"the store has no item {rest!r}")
+    if code == "NOWORKER":
+        return UnknownWorker(f"worker {rest!r} is not registered: register it first")
+    if code == "CONFLICT":
+        return KeyConflict(
+            f"pool {pool!r} has an item with the key {rest!r} and another payload: "
+            f"use another key, or push the same payload"
+        )
+    if code in SAID:
+        return StoreUnavailable(f"the server at {address} {SAID[code]}")
+    if "unknown command" in str(error):
+        return StoreMismatch(f"the server at {address} is not Redis 6.2 or later: {error}")
+    return StoreMismatch(f"the server at {address} answered with an error: {error}")
+
+
+def unreachable(error: BaseException, address: Address) -> StoreUnavailable:
+    why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return StoreUnavailable(
+        f"the server at {address} cannot be reached ({why}): is it running, is the URL right?"
+    )

@@ -1,0 +1,100 @@
+"""What the server is, and whether it keeps what it acknowledges."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+from sprat.errors import SpratError, StoreMismatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.stores.redis.link import Link
+
+OLDEST = (6, 2)
+UNKNOWN = "unknown"
+
+
+class StoreWarning(UserWarning):
+    """The store may lose what it acknowledged."""
+
+
+def facts(link: Link) -> dict[str, str]:
+    """The server's own words (INFO), empty where it does not allow us to ask."""
+    try:
+        text = str(link.ask("INFO"))
+    except StoreMismatch:
+        raise
+    except SpratError as error:
+        if "does not allow" in str(error):
+            return {}
+        raise
+    lines = [line.partition(":") for line in text.splitlines() if ":" in line]
+    return {name: value for name, _, value in lines}
+
+
+def check(link: Link) -> None:
+    """Refuse a server that is too old; warn of one that forgets. Asked once, when a store is
+    opened."""
+    known = facts(link)
+    version = known.get("redis_version", "")
+    if version and tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+        raise StoreMismatch(
+            f"the server at {link.address} is Redis {version}: sprat needs 6.2 or later, or Valkey"
+        )
+    for danger in dangers(known):
+        warnings.warn(f"{link.address}: {danger}", StoreWarning, stacklevel=4)
+
+
+def dangers(known: dict[str, str]) -> list[str]:
+    """Why acknowledged work may be lost, in sentences."""
+    found = []
+    if known.get("aof_enabled") == "0":
+        found.append(
+            "the append-only file is off, so a restart of the server loses work: "
+            "set `appendonly yes`"
+        )
+    policy = known.get("maxmemory_policy", "")
+    if policy.startswith("allkeys"):
+        found.append(
+            f"maxmemory-policy is {policy}, so the server may drop work when memory is short: "
+            f"set `maxmemory-policy noeviction`"
+        )
+    return found
+
+
+def describe(link: Link) -> dict[str, object]:
+    known = facts(link)
+    ahead = _store_time(link) - time.time()
+    return {
+        "kind": "redis",
+        "where": str(link.address),
+        "store": link.address.store,
+        "server": _server(known),
+        "role": known.get("role", UNKNOWN),
+        "aof": {"1": "on", "0": "off"}.get(known.get("aof_enabled", ""), UNKNOWN),
+        "fsync": _setting(link, "appendfsync"),
+        "eviction": known.get("maxmemory_policy", UNKNOWN),
+        "dangers": dangers(known),
+        "clock_ahead_seconds": round(ahead, 3),
+    }
+
+
+def _server(known: dict[str, str]) -> str:
+    if "valkey_version" in known:
+        return f"valkey {known['valkey_version']}"
+    return f"redis {known.get('redis_version', UNKNOWN)}"
+
+
+def _setting(link: Link, name: str) -> str:
+    """One setting; a hosted server often keeps CONFIG to itself."""
+    try:
+        found = link.ask("CONFIG", "GET", name)
+    except SpratError:
+        return UNKNOWN
+    return str(found[1]) if found else UNKNOWN
+
+
+def _store_time(link: Link) -> float:
+    now, _ = link.run("workers_list", "?", "", "")
+    return float(now) / 1e6

@@ -1,0 +1,125 @@
+"""The verbs about items."""
+
+from __future__ import annotations
+
+import os
+
+from sprat import jsontext, model
+from sprat.errors import UnknownWorker
+from sprat.stores.redis.rows import counts_of, item_of, micros, signed
+from sprat.stores.redis.scripts import sha1
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sprat.backend import ClaimRef, WorkerRef
+    from sprat.stores.redis.link import Link
+
+AGAIN = 6  # the place of "this is sent again" among the arguments of an exchange
+
+
+def new_request() -> str:
+    """Names one call, so that its repetition is known as such."""
+    return os.urandom(8).hex()
+
+
+def push(link: Link, pool: str, items: Sequence[model.NewItem]) -> list[str]:
+    options: dict[tuple[object, ...], int] = {}  # many items have the same
+    values: list[str | int] = []
+    for new in items:
+        item_id, data, max_retries, priority, delay, tenant, group, key, backlog = new
+        about = (max_retries, priority, delay, tenant, group, backlog)
+        number = options.get(about)
+        if number is None:
+            number = options[about] = len(options) + 1
+        values += (item_id, data, number, key or "", digest(data) if key else "")
+    chosen: list[str | int] = []
+    for max_retries, priority, delay, tenant, group, backlog in options:
+        chosen += (max_retries, priority, micros(delay), tenant or "", group or "", int(backlog))  # type: ignore[arg-type, call-overload]
+    ids: list[str] = link.run("push", pool, len(options), *chosen, *values, pool=pool)
+    return ids
+
+
+def digest(data: str) -> str:
+    """The same for payloads that are equal as JSON."""
+    import json
+
+    return sha1(json.dumps(json.loads(data), sort_keys=True).encode())
+
+
+def exchange(
+    link: Link,
+    pool: str,
+    worker: WorkerRef | None,
+    *,
+    settlements: Sequence[model.Settlement],
+    start: ClaimRef | None,
+    claim: int,
+    announced: bool,
+) -> model.Exchange:
+    if claim and worker is None:
+        raise UnknownWorker("only a worker can claim: say which")
+    worker_id, incarnation = ("", None) if worker is None else worker
+    started_id, started_token = ("", "") if start is None else start
+    values: list[str | int] = [
+        *(pool, worker_id, "" if incarnation is None else incarnation, claim, int(announced)),
+        *(new_request(), "0", started_id, started_token or ""),
+    ]
+    for item_id, token, outcome, result, error, delay, seconds in settlements:
+        values += (
+            *(item_id, token or "", outcome, result or "", "" if error is None else "=" + error),
+            micros(delay) if delay else 0,
+            "" if seconds is None else micros(seconds),
+        )
+    settled, was_started, rows = link.run("exchange", *values, again_at=AGAIN)
+    return model.Exchange.of(
+        (
+            tuple([digit == "1" for digit in settled]),
+            was_started == 1,
+            tuple([item_of(row) for row in rows]),
+        )
+    )
+
+
+def save(
+    link: Link, claim: ClaimRef, checkpoint: str | None, progress: float | None, note: str | None
+) -> bool:
+    fraction = "" if progress is None else repr(progress)
+    saved = link.run(
+        "save", claim.item_id, claim.token or "", checkpoint or "", fraction, signed(note)
+    )
+    return bool(saved)
+
+
+def release(link: Link, pool: str, worker_id: str, started: Sequence[str] | None) -> int:
+    return int(link.run("release", pool, worker_id, named(started)))
+
+
+def named(started: Sequence[str] | None) -> str:
+    return "null" if started is None else jsontext.dumps(list(started))
+
+
+def steer(link: Link, verb: str, pool: str, item_ids: Sequence[str]) -> int:
+    return int(link.run("steer", verb, pool, *item_ids))
+
+
+def get(link: Link, item_id: str) -> model.WorkItem:
+    return item_of(link.run("item", item_id))
+
+
+def page(
+    link: Link, pool: str, status: str | None, limit: int, after: str | None
+) -> list[model.WorkItem]:
+    found: list[model.WorkItem] = []
+    place: int | None = 0
+    while place is not None and len(found) < limit:
+        wanted = limit - len(found)
+        place, rows = link.run("items", pool, status or "", wanted, after or "", place)
+        found += [item_of(row) for row in rows]
+        after = None
+    return found
+
+
+def counts(link: Link, pool: str) -> model.Counts:
+    return counts_of(link.run("counts", pool))

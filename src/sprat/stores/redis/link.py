@@ -1,0 +1,180 @@
+"""The way to the server: connects when needed, comes back after it was gone, and never crosses a
+fork. A script is sent again when its reply was lost, which every script is written for.
+"""
+
+from __future__ import annotations
+
+import _thread
+import _weakref
+import os
+import time
+
+from sprat.errors import SpratError, StoreUnavailable
+from sprat.retry import backoff
+from sprat.stores.redis import faults
+from sprat.stores.redis.scripts import script
+from sprat.stores.redis.wire import ReplyError, Wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from sprat.stores.redis.address import Address
+
+PATIENCE_SECONDS = 5.0  # a server that was there and is gone gets so long to come back
+PAUSE_SECONDS = 0.02  # before the first new try, doubled for each one after it
+LONGEST_PAUSE_SECONDS = 0.5
+_BROKEN = (OSError, EOFError)
+
+
+class Link:
+    """Thread-safe: one conversation at a time."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._lock = _thread.allocate_lock()
+        self._wire: Wire | None = None
+        self._host = None if address.path is not None else address.hosts[0]
+        self._was_there = False
+        self._closed = False
+        _links.add(_weakref.ref(self, _links.discard))
+
+    def run(self, name: str, *args: str | int, again_at: int | None = None, pool: str = "") -> Any:
+        """Run a script of the store. If it has to be sent again, `again_at` says which of its
+        arguments tells it so."""
+        wanted = script(name)
+        values = ["EVALSHA", wanted.digest, 1, self.address.tag, *args]
+
+        def converse(wire: Wire) -> Any:
+            try:
+                return wire.ask(*values)
+            except ReplyError as error:
+                if faults.code_of(error) != "NOSCRIPT":
+                    raise
+                return wire.ask("EVAL", wanted.text, *values[2:])
+
+        def repeat() -> None:
+            if again_at is not None:
+                values[4 + again_at] = "1"
+
+        return self._patiently(converse, repeat, pool)
+
+    def ask(self, *command: str | int) -> Any:
+        """Run a command that may be repeated."""
+        return self._patiently(lambda wire: wire.ask(*command), lambda: None)
+
+    def _patiently(
+        self, converse: Callable[[Wire], Any], repeat: Callable[[], None], pool: str = ""
+    ) -> Any:
+        tries, end = 0, time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                with self._lock:
+                    return self._once(converse)
+            except ReplyError as error:
+                if not self._follow(error) and faults.code_of(error) not in faults.PASSING:
+                    raise faults.translated(error, self.address, pool) from None
+                problem: SpratError = faults.translated(error, self.address, pool)
+            except _BROKEN as error:
+                problem = faults.unreachable(error, self.address)
+            tries += 1
+            repeat()
+            if not self._was_there or time.monotonic() > end:
+                raise problem
+            pause = backoff(tries, base=PAUSE_SECONDS, cap=LONGEST_PAUSE_SECONDS, jitter=_jitter())
+            time.sleep(pause)
+
+    def _once(self, converse: Callable[[Wire], Any]) -> Any:
+        if self._closed:
+            raise StoreUnavailable(f"the store {self.address} was closed: open it again")
+        wire = self._wire
+        if wire is None:
+            wire = self._wire = self.connect()
+        try:
+            answer = converse(wire)
+        except ReplyError as error:
+            if faults.code_of(error) in faults.PASSING or "MOVED" in str(error):
+                self._hang_up()
+            raise
+        except BaseException:  # also of Ctrl-C: the reply of this question must not answer the next
+            self._hang_up()
+            raise
+        self._was_there = True
+        return answer
+
+    def connect(self) -> Wire:
+        """A new connection, ready for commands."""
+        host = self._host
+        if self.address.service is not None:
+            host = _ask_sentinels(self.address)
+        wire = Wire(self.address, host)
+        try:
+            wire.greet(self.address)
+        except BaseException:
+            wire.close()
+            raise
+        return wire
+
+    def _follow(self, error: Exception) -> bool:
+        """Go where a cluster's node says that the store is: all its keys are in one place."""
+        words = str(error).split()
+        if words[0] != "MOVED":
+            return False
+        host, _, port = words[2].rpartition(":")
+        before = self._host[0] if self._host else ""
+        self._host = (host or before, int(port))
+        self._was_there = True
+        return True
+
+    def _hang_up(self) -> None:
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.close()
+
+    def after_fork_in_child(self) -> None:
+        """The connection is the parent's: ours is opened on its next use."""
+        self._lock = _thread.allocate_lock()
+        self._hang_up()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._hang_up()
+
+
+def _ask_sentinels(address: Address) -> tuple[str, int]:
+    """Where the master is now, by the first sentinel that knows."""
+    problem: BaseException = OSError("no sentinel knows the service")
+    for host in address.hosts:
+        try:
+            wire = Wire(address, host)
+            try:
+                if address.sentinel_password is not None:
+                    wire.ask("AUTH", address.sentinel_password)
+                found = wire.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", address.service or "")
+            finally:
+                wire.close()
+        except (*_BROKEN, ReplyError) as error:
+            problem = error
+            continue
+        if found:
+            return str(found[0]), int(found[1])
+    raise OSError(f"no sentinel knows where {address.service} is: {problem}")
+
+
+def _jitter() -> float:
+    return time.monotonic_ns() % 1000 / 1000
+
+
+_links: set[_weakref.ReferenceType[Link]] = set()
+
+
+def _in_child() -> None:
+    for found in [link() for link in _links.copy()]:
+        if found is not None:
+            found.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

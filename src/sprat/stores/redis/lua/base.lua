@@ -1,0 +1,359 @@
+-- The beginning of every script: the keys, the clock, the items, and what is written at the end.
+-- All keys of a store begin with KEYS[1], which carries its hash tag. Moments and durations are
+-- whole microseconds: a number that leaves a script loses its fraction.
+
+local tag = KEYS[1]
+local call = redis.call
+local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
+
+local function pool_key(pool, name)
+  return tag .. ':pool:' .. pool .. ':' .. name
+end
+
+-- A call with more values than Lua passes at once.
+local function in_parts(command, key, values)
+  for i = 1, #values, 1000 do
+    call(command, key, unpack(values, i, math.min(i + 999, #values)))
+  end
+end
+
+-- The server's time, except that it does not go back (by more than a second) when that does.
+local function read_clock()
+  local time = call('TIME')
+  local raw = time[1] * 1000000 + time[2]
+  local kept = call('HMGET', tag .. ':clock', 'seen', 'ahead')
+  local seen, ahead = tonumber(kept[1] or 0), tonumber(kept[2] or 0)
+  if raw < seen then
+    ahead = ahead + seen - raw
+  end
+  if raw < seen or raw > seen + 1000000 then
+    call('HSET', tag .. ':clock', 'seen', raw, 'ahead', ahead)
+  end
+  return raw + ahead
+end
+
+local now = read_clock()
+
+-- An item is one packed row in the hash `items`; its payload is in `data`, and what few items
+-- have (error, checkpoint, progress, note) in `more`. False stands for None.
+local POOL, SEQ, STATUS, ATTEMPTS, MAX_RETRIES, PRIORITY, TENANT, GROUP = 1, 2, 3, 4, 5, 6, 7, 8
+local KEY, CREATED_AT, READY_AT, DELAYED, EPOCH, TOKEN, AHEAD, SUSPECT = 9, 10, 11, 12, 13, 14, 15, 16
+local GIVEN_BACK, CLAIMED_BY, CLAIMED_AT, FINISHED_AT = 17, 18, 19, 20
+local LAST_TOKEN, LAST_OUTCOME, RESULT, HAS_MORE = 21, 22, 23, 24
+local ERROR, CHECKPOINT, PROGRESS, NOTE = 1, 2, 3, 4
+local FINISHED = {done = true, poisoned = true, cancelled = true}
+
+local loaded, changed, is_changed = {}, {}, {}
+local counts, stats, rings, added, removed = {}, {}, {}, {}, {}
+
+local function load_all(ids)
+  for i = 1, #ids, 1000 do
+    local last = math.min(i + 999, #ids)
+    local rows = call('HMGET', tag .. ':items', unpack(ids, i, last))
+    for j = i, last do
+      local id = ids[j]
+      if loaded[id] == nil then
+        local row = rows[j - i + 1]
+        loaded[id] = row and unpacked(row)
+      end
+    end
+  end
+end
+
+-- The item, or false.
+local function load(id)
+  if loaded[id] == nil then
+    load_all({id})
+  end
+  return loaded[id]
+end
+
+local function change(id)
+  if not is_changed[id] then
+    is_changed[id] = true
+    changed[#changed + 1] = id
+  end
+end
+
+local function more_of(id, item)
+  local row = item[HAS_MORE] and call('HGET', tag .. ':more', id)
+  return row and unpacked(row) or {false, false, false, false}
+end
+
+local function set_more(id, item, more)
+  item[HAS_MORE] = (more[1] or more[2] or more[3] or more[4]) and true or false
+  if item[HAS_MORE] then
+    call('HSET', tag .. ':more', id, pack(more))
+  else
+    call('HDEL', tag .. ':more', id)
+  end
+  change(id)
+end
+
+local function set_error(id, item, text)
+  if text or item[HAS_MORE] then
+    local more = more_of(id, item)
+    more[ERROR] = text
+    set_more(id, item, more)
+  end
+end
+
+-- Additions to and removals from sorted sets, done together by `flush`.
+local function add(key, score, member)
+  local values = added[key]
+  if not values then
+    values = {}
+    added[key] = values
+  end
+  local n = #values
+  values[n + 1], values[n + 2] = score, member
+end
+
+local function remove(key, member)
+  local values = removed[key]
+  if not values then
+    values = {}
+    removed[key] = values
+  end
+  values[#values + 1] = member
+end
+
+local function flush()
+  for key, members in pairs(removed) do
+    in_parts('ZREM', key, members)
+  end
+  for key, values in pairs(added) do
+    in_parts('ZADD', key, values)
+  end
+  added, removed = {}, {}
+end
+
+local function count_as(pool, group, status, n)
+  local of_pool = counts[pool]
+  if not of_pool then
+    of_pool = {}
+    counts[pool] = of_pool
+  end
+  local field = group .. '\1' .. status
+  of_pool[field] = (of_pool[field] or 0) + n
+end
+
+local function count(item, n)
+  local pool, status = item[POOL], item[STATUS]
+  count_as(pool, item[GROUP], status, n)
+  if item[DELAYED] then
+    count_as(pool, item[GROUP], 'delayed', n)
+  end
+  if status == 'claimed' and item[TENANT] ~= '' then
+    call('HINCRBY', pool_key(pool, 'running'), item[TENANT], n)
+  end
+end
+
+-- Statistics: as histogram.py has them. a: arrived, w: waited, r: ran, d: done, f: failed.
+local function happened(pool, kind, microseconds, n)
+  local seconds = math.max(0, microseconds or 0) / 1000000
+  local bin = 0
+  if seconds > 0.001 then
+    bin = math.min(200, math.ceil(math.log(seconds * 1000) * 5.7707801635558536 - 1e-9))
+  end
+  local of_pool = stats[pool]
+  if not of_pool then
+    of_pool = {}
+    stats[pool] = of_pool
+  end
+  local name = kind .. bin
+  local sums = of_pool[name]
+  n = n or 1
+  if sums then
+    sums[1], sums[2], sums[3] = sums[1] + n, sums[2] + seconds, sums[3] + seconds * seconds
+  else
+    of_pool[name] = {n, seconds, seconds * seconds}
+  end
+end
+
+local function add_sums(into, from)
+  for name, sums in pairs(from) do
+    local before = into[name]
+    if before then
+      sums = {before[1] + sums[1], before[2] + sums[2], before[3] + sums[3]}
+    end
+    into[name] = sums
+  end
+end
+
+local function write_stats(pool, sums)
+  local key = pool_key(pool, 'stats')
+  local bucket = string.format('10:%d', math.floor(now / 10000000) * 10)
+  local kept = call('HGET', key, bucket)
+  if kept then
+    local both = unpacked(kept)
+    add_sums(both, sums)
+    sums = both
+  end
+  call('HSET', key, bucket, pack(sums))
+end
+
+-- An item of this group became ready (false: something else changed, all shall look).
+local function ring(pool, group)
+  local of_pool = rings[pool]
+  if not of_pool then
+    of_pool = {n = 0, groups = {}}
+    rings[pool] = of_pool
+  end
+  if group then
+    of_pool.n = of_pool.n + 1
+    of_pool.groups[group] = true
+  else
+    of_pool.all = true
+  end
+end
+
+local function could_take(waiter, groups)
+  if groups[''] then
+    return true
+  end
+  local worker = string.match(waiter, '\1(.*)$')
+  local row = worker ~= '' and call('HGET', tag .. ':workers', worker)
+  if not row then
+    return worker == ''
+  end
+  for _, capability in ipairs(unpacked(row)[5]) do
+    if groups[capability] then
+      return true
+    end
+  end
+  return false
+end
+
+-- Wake as many waiters as there is work for, those first that wait longest. One that is gone
+-- (nobody hears its bell) is forgotten.
+local function wake(pool, what)
+  local key = pool_key(pool, 'waiting')
+  local left = what.n
+  for _, waiter in ipairs(call('ZRANGE', key, 0, -1)) do
+    if left <= 0 and not what.all then
+      return
+    end
+    if what.all or could_take(waiter, what.groups) then
+      call('ZREM', key, waiter)
+      if call('PUBLISH', tag .. ':bell:' .. string.match(waiter, '^[^\1]*'), '1') > 0 then
+        left = left - 1
+      end
+    end
+  end
+end
+
+-- Write all that changed. The last step of every script that changes something.
+local function commit()
+  flush()
+  local rows = {}
+  for i, id in ipairs(changed) do
+    rows[2 * i - 1], rows[2 * i] = id, pack(loaded[id])
+  end
+  in_parts('HSET', tag .. ':items', rows)
+  for pool, fields in pairs(counts) do
+    local key = pool_key(pool, 'counts')
+    for field, n in pairs(fields) do
+      if n ~= 0 then
+        call('HINCRBY', key, field, n)
+      end
+    end
+  end
+  for pool, sums in pairs(stats) do
+    write_stats(pool, sums)
+  end
+  for pool, what in pairs(rings) do
+    wake(pool, what)
+  end
+end
+
+-- A lane is the ready items of one tenant and group. All lanes of a pool lie side by side in one
+-- sorted set without scores, each in order of priority and arrival.
+local function ready_member(id, item)
+  return item[TENANT] .. '\1' .. item[GROUP] .. '\2'
+    .. string.format('%08x%014x', 2147483647 - item[PRIORITY], item[SEQ]) .. id
+end
+
+local function held_member(id, item)
+  return item[CLAIMED_BY] .. '\1' .. item[POOL] .. '\1' .. id
+end
+
+-- Take an item out of the state that it is in.
+local function leave(id, item)
+  count(item, -1)
+  local status, pool = item[STATUS], item[POOL]
+  if item[DELAYED] then
+    remove(pool_key(pool, 'delayed'), id)
+    item[DELAYED] = false
+  elseif status == 'pending' then
+    remove(pool_key(pool, 'ready'), ready_member(id, item))
+  elseif status == 'claimed' then
+    remove(tag .. ':held', held_member(id, item))
+    item[TOKEN] = false
+    item[AHEAD] = 0
+  elseif FINISHED[status] then
+    remove(pool_key(pool, status), id)
+  end
+end
+
+-- Bring an item that is in no state into one.
+local function enter(id, item, status, delay)
+  local pool = item[POOL]
+  item[STATUS] = status
+  item[FINISHED_AT] = false
+  if status == 'pending' then
+    item[READY_AT] = now + (delay or 0)
+    if item[READY_AT] > now then
+      item[DELAYED] = true
+      add(pool_key(pool, 'delayed'), item[READY_AT], id)
+      ring(pool, item[GROUP]) -- whoever waits has to know until when
+    else
+      add(pool_key(pool, 'ready'), 0, ready_member(id, item))
+      ring(pool, item[GROUP])
+    end
+  elseif FINISHED[status] then
+    item[FINISHED_AT] = now
+    add(pool_key(pool, status), now, id)
+  end
+  count(item, 1)
+  change(id)
+end
+
+-- Delayed items whose time has come are ready.
+local function promote(pool)
+  local key = pool_key(pool, 'delayed')
+  local due = call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, 1000)
+  while #due > 0 do
+    load_all(due)
+    for _, id in ipairs(due) do
+      local item = loaded[id]
+      count_as(pool, item[GROUP], 'delayed', -1)
+      item[DELAYED] = false
+      change(id)
+      remove(key, id)
+      add(pool_key(pool, 'ready'), 0, ready_member(id, item))
+    end
+    flush()
+    due = call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, 1000)
+  end
+end
+
+-- The item in the order of the fields of WorkItem.
+local function item_reply(id, item, data)
+  local more = more_of(id, item)
+  return {
+    id, item[POOL], data or call('HGET', tag .. ':data', id), item[STATUS], item[ATTEMPTS],
+    item[MAX_RETRIES], item[PRIORITY], item[TENANT], item[GROUP], item[KEY], item[CLAIMED_BY],
+    item[EPOCH], item[TOKEN], more[CHECKPOINT], more[PROGRESS], more[NOTE], item[RESULT],
+    more[ERROR], item[CREATED_AT], item[DELAYED] and item[READY_AT], item[CLAIMED_AT],
+    item[FINISHED_AT], item[GIVEN_BACK],
+  }
+end
+
+local function no_item(id)
+  return redis.error_reply('NOITEM ' .. id)
+end
+
+local function no_worker(id)
+  return redis.error_reply('NOWORKER ' .. id)
+end

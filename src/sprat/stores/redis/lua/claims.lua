@@ -1,0 +1,145 @@
+-- How claims end. The verdicts are those of retry.py.
+
+local UNANNOUNCED, GIVE_BACKS = 2, 1000
+
+local function end_claim(id, item, status, delay)
+  leave(id, item)
+  if status == 'pending' then
+    item[CLAIMED_BY] = false
+    item[CLAIMED_AT] = false
+  end
+  enter(id, item, status, status == 'pending' and delay or 0)
+end
+
+local function after_failure(item, outcome)
+  local ahead = item[AHEAD] > 0
+  local started = item[ATTEMPTS] + (ahead and 1 or 0)
+  local gives_back = outcome == 'transient' or outcome == 'hand_back'
+  if gives_back and item[GIVEN_BACK] < GIVE_BACKS then
+    item[ATTEMPTS] = ahead and item[ATTEMPTS] or math.max(0, started - 1)
+    item[GIVEN_BACK] = item[GIVEN_BACK] + 1
+    return 'pending'
+  end
+  item[ATTEMPTS] = started
+  item[SUSPECT] = false
+  if outcome == 'poison' or started >= item[MAX_RETRIES] then
+    return 'poisoned'
+  end
+  return 'pending'
+end
+
+local function after_crash(item, never_started)
+  if item[AHEAD] > 0 then
+    item[SUSPECT] = item[SUSPECT] or (item[AHEAD] == UNANNOUNCED and not never_started)
+    return 'pending'
+  end
+  local started = item[ATTEMPTS] + (item[SUSPECT] and 1 or 0)
+  item[ATTEMPTS] = math.min(started, item[MAX_RETRIES])
+  item[SUSPECT] = false
+  return started >= item[MAX_RETRIES] and 'poisoned' or 'pending'
+end
+
+local function holds(item, token)
+  return token ~= '' and item[STATUS] == 'claimed' and item[TOKEN] == token
+end
+
+local function start(id, item, token)
+  if not holds(item, token) then
+    return false
+  end
+  if item[AHEAD] > 0 then
+    item[AHEAD] = 0
+    item[ATTEMPTS] = item[ATTEMPTS] + 1
+    item[CLAIMED_AT] = now
+    change(id)
+  end
+  return true
+end
+
+local function is_repeated(item, token, outcome, result)
+  if token == '' or item[LAST_TOKEN] ~= token or item[LAST_OUTCOME] ~= outcome then
+    return false
+  end
+  return outcome ~= 'complete' or (item[RESULT] or '') == result
+end
+
+-- Results and delays come as in exchange.lua: '' is none, errors have a sign in front.
+local function settle(id, token, outcome, result, error_text, delay, seconds)
+  local item = load(id)
+  if not holds(item, token) then
+    return is_repeated(item, token, outcome, result)
+  end
+  local pool = item[POOL]
+  if item[TENANT] ~= '' then
+    ring(pool, false) -- another item of this tenant may run now
+  end
+  if outcome ~= 'hand_back' then
+    happened(pool, 'r', seconds ~= '' and tonumber(seconds) or now - item[CLAIMED_AT])
+    happened(pool, outcome == 'complete' and 'd' or 'f')
+  end
+  item[LAST_TOKEN], item[LAST_OUTCOME] = token, outcome
+  if outcome == 'complete' then
+    item[ATTEMPTS] = item[ATTEMPTS] + (item[AHEAD] > 0 and 1 or 0)
+    item[SUSPECT] = false
+    item[RESULT] = result ~= '' and result
+    set_error(id, item, false)
+    end_claim(id, item, 'done')
+    return true
+  end
+  if outcome ~= 'hand_back' and error_text ~= '' then
+    set_error(id, item, string.sub(error_text, 2))
+  end
+  end_claim(id, item, after_failure(item, outcome), tonumber(delay))
+  return true
+end
+
+-- The ids of the items that a worker holds (in one pool, or false for all).
+local function held_by(worker_id, pool)
+  local ids = {}
+  local from = worker_id .. '\1'
+  if pool then
+    from = from .. pool .. '\1'
+  end
+  for _, member in ipairs(call('ZRANGEBYLEX', tag .. ':held', '[' .. from, '(' .. from .. '\255')) do
+    ids[#ids + 1] = string.match(member, '^[^\1]*\1[^\1]*\1(.*)$')
+  end
+  return ids
+end
+
+-- Free the items of a dead worker: how many, and how many of them were poisoned. `started` is a
+-- set of ids when somebody knows which had, false otherwise.
+local function release_all(worker_id, pool, started, reason)
+  local ids = held_by(worker_id, pool)
+  local poisoned = 0
+  load_all(ids)
+  for _, id in ipairs(ids) do
+    local item = loaded[id]
+    if started and started[id] then
+      start(id, item, item[TOKEN])
+    end
+    if item[AHEAD] == 0 then
+      happened(item[POOL], 'f')
+    end
+    if item[TENANT] ~= '' then
+      ring(item[POOL], false)
+    end
+    local status = after_crash(item, started and true)
+    if status == 'poisoned' then
+      poisoned = poisoned + 1
+      set_error(id, item, 'worker ' .. worker_id .. ' was lost' .. (reason and ': ' .. reason or ''))
+    end
+    end_claim(id, item, status)
+  end
+  flush()
+  return #ids, poisoned
+end
+
+local function hand_back_all(worker_id)
+  local ids = held_by(worker_id, false)
+  load_all(ids)
+  for _, id in ipairs(ids) do
+    local item = loaded[id]
+    end_claim(id, item, after_failure(item, 'hand_back'))
+  end
+  flush()
+end

@@ -1,0 +1,24 @@
+-- ARGV: worker, incarnation, metadata as JSON (names and JSON texts), then claims as id, token.
+-- Answers with the status, and the items that are lost.
+local id = ARGV[1]
+local worker = worker_of(id)
+if not worker then
+  return no_worker(id)
+end
+local current = is_current(worker, ARGV[2])
+if current and (worker[W_STATUS] == 'active' or worker[W_STATUS] == 'terminating') then
+  renew_lease(worker)
+  local metadata = cjson.decode(ARGV[3])
+  for i = 1, #metadata, 2 do
+    worker[W_METADATA][metadata[i]] = metadata[i + 1]
+  end
+  call('HSET', tag .. ':workers', id, pack(worker))
+end
+local lost = {}
+for place = 4, #ARGV, 2 do
+  local item = load(ARGV[place])
+  if not item or not holds(item, ARGV[place + 1]) then
+    lost[#lost + 1] = ARGV[place]
+  end
+end
+return {current and worker[W_STATUS] or 'lost', lost}

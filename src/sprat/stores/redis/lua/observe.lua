@@ -1,0 +1,51 @@
+-- ARGV: pool, group ('': all), the names of the statistics' buckets come from the time and the
+-- window (in whole seconds). Answers with all that a scaling pass needs.
+local pool, group, window = ARGV[1], ARGV[2], tonumber(ARGV[3])
+promote(pool)
+commit()
+
+-- The ready item that was pushed first: the least of the heads of every lane and priority.
+local function oldest_ready()
+  local from, best, best_seq = '-', nil, nil
+  while true do
+    local member = call('ZRANGEBYLEX', pool_key(pool, 'ready'), from, '+', 'LIMIT', 0, 1)[1]
+    if not member then
+      return best and now - load(best)[READY_AT]
+    end
+    local lane, needed = string.match(member, '^([^\1]*\1([^\2]*)\2)')
+    local rank = #lane + 8
+    local seq = string.sub(member, rank + 1, rank + 14)
+    if (group == '' or needed == group) and (not best or seq < best_seq) then
+      best, best_seq = string.sub(member, rank + 15), seq
+    end
+    from = '(' .. string.sub(member, 1, rank) .. '\255'
+  end
+end
+
+local function next_due()
+  local key, from = pool_key(pool, 'delayed'), 0
+  while true do
+    local due = call('ZRANGE', key, from, from + 99)
+    for _, id in ipairs(due) do
+      local item = load(id)
+      if group == '' or item[GROUP] == group then
+        return item[READY_AT] - now
+      end
+    end
+    if #due < 100 then
+      return false
+    end
+    from = from + 100
+  end
+end
+
+local workers = {}
+for i, one in ipairs(fleet(pool, group ~= '' and group)) do
+  workers[i] = worker_reply(one[1], one[2])
+end
+local set = scale_set(pool, group)
+return {
+  now, call('HGETALL', pool_key(pool, 'counts')), workers, oldest_ready() or false, next_due(),
+  is_paused(about_pool(pool)) and 1 or 0, set[S_VERSION], set[S_UP], set[S_DOWN], set[S_FAILURES],
+  set[S_FAILED_AT], sums_since(pool, window),
+}

@@ -1,0 +1,84 @@
+-- ARGV: pool, limit. Deletes finished items past their retention, and old history.
+local KEEP_WORKERS, KEEP_DECISIONS = 86400000000, 30 * 86400000000
+local FINE_FOR, KEEP_STATS = 2 * 3600, 35 * 86400
+local SLICE = 1000
+local pool, limit = ARGV[1], tonumber(ARGV[2])
+local keep = {done = 7 * 86400, poisoned = false, cancelled = 7 * 86400}
+local about = about_pool(pool)
+if about[SETTINGS] then
+  local settings = cjson.decode(about[SETTINGS])
+  for status in pairs(keep) do
+    local seconds = settings['keep_' .. status .. '_seconds']
+    if seconds ~= nil then
+      keep[status] = given(seconds)
+    end
+  end
+end
+
+local function forget(ids)
+  load_all(ids)
+  for _, id in ipairs(ids) do
+    local item = loaded[id]
+    leave(id, item)
+    remove(pool_key(pool, 'order'), id)
+    if item[KEY] then
+      call('HDEL', pool_key(pool, 'keys'), item[KEY])
+    end
+  end
+  call('HDEL', tag .. ':items', unpack(ids))
+  call('HDEL', tag .. ':data', unpack(ids))
+  call('HDEL', tag .. ':more', unpack(ids))
+  flush()
+end
+
+local n = 0
+for status, seconds in pairs(keep) do
+  while seconds and n < limit do
+    local before = '(' .. string.format('%.0f', now - seconds * 1000000)
+    local ids = call('ZRANGEBYSCORE', pool_key(pool, status), '-inf', before,
+      'LIMIT', 0, math.min(SLICE, limit - n))
+    if #ids == 0 then
+      break
+    end
+    forget(ids)
+    n = n + #ids
+  end
+end
+
+for _, of_pool in ipairs({pool, ''}) do
+  local key = pool_key(of_pool, 'ended')
+  local old = call('ZRANGEBYSCORE', key, '-inf', '(' .. now - KEEP_WORKERS, 'LIMIT', 0, SLICE)
+  if #old > 0 then
+    call('HDEL', tag .. ':workers', unpack(old))
+    call('ZREM', key, unpack(old))
+  end
+end
+
+local decisions = pool_key(pool, 'decisions')
+for _ = 1, SLICE do
+  local oldest = call('LINDEX', decisions, -1)
+  if not oldest or unpacked(oldest)[2] >= now - KEEP_DECISIONS then
+    break
+  end
+  call('RPOP', decisions)
+end
+
+-- Old buckets are rolled up into wide ones, and the very old dropped.
+local key, seconds = pool_key(pool, 'stats'), now / 1000000
+for _, bucket in ipairs(call('HKEYS', key)) do
+  local width, at = string.match(bucket, '^(%d+):(%d+)$')
+  width, at = tonumber(width), tonumber(at)
+  local wide = math.floor(at / 900) * 900
+  if at + width <= seconds - KEEP_STATS then
+    call('HDEL', key, bucket)
+  elseif width == 10 and wide + 900 <= seconds - FINE_FOR then
+    local into = string.format('900:%d', wide)
+    local kept = call('HGET', key, into)
+    local sums = kept and unpacked(kept) or {}
+    add_sums(sums, unpacked(call('HGET', key, bucket)))
+    call('HSET', key, into, pack(sums))
+    call('HDEL', key, bucket)
+  end
+end
+commit()
+return n

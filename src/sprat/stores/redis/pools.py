@@ -1,0 +1,60 @@
+"""The verbs about pools."""
+
+from __future__ import annotations
+
+from sprat import jsontext, model
+from sprat.payload import settings_from
+from sprat.stores.redis.items import new_request
+from sprat.stores.redis.rows import micros
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.stores.redis.link import Link
+
+
+def names(link: Link) -> list[str]:
+    return sorted(link.ask("SMEMBERS", link.address.tag + ":pools"))
+
+
+def state(link: Link, pool: str) -> model.PoolState:
+    settings, version, pause = link.run("pool_state", pool)
+    is_timed = pause is not None and pause >= 0
+    return model.PoolState(
+        name=pool,
+        settings=model.PoolSettings() if settings is None else settings_from(settings),
+        version=version,
+        paused=pause is None or pause >= 0,
+        paused_seconds=pause / 1e6 if is_timed else None,
+    )
+
+
+def configure(link: Link, pool: str, settings: str, version: int | None) -> bool:
+    wanted = "" if version is None else version
+    return bool(link.run("configure", pool, settings, wanted, _limits(settings), new_request()))
+
+
+def _limits(settings: str) -> str:
+    """What a claim has to know of the settings: how many items each tenant may run."""
+    read = settings_from(settings)
+    if read.tenant_limit is None and not read.tenant_limits:
+        return ""
+    limits: dict[str, object] = {"each": dict(read.tenant_limits)}
+    if read.tenant_limit is not None:
+        limits["all"] = read.tenant_limit
+    return jsontext.dumps(limits)
+
+
+def pause(link: Link, pool: str, seconds: float | None) -> None:
+    link.run("pause", pool, "" if seconds is None else micros(seconds))
+
+
+def request_check(link: Link, pool: str, max_workers: int) -> bool:
+    return bool(link.run("request_check", pool, max_workers, new_request()))
+
+
+def begin_check(link: Link, pool: str) -> None:
+    link.ask("HDEL", f"{link.address.tag}:pool:{pool}:about", "asked_at")
+
+
+def purge(link: Link, pool: str, limit: int) -> int:
+    return int(link.run("purge", pool, limit))

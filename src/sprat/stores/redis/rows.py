@@ -1,0 +1,70 @@
+"""Replies of the scripts as records, and records as arguments."""
+
+from __future__ import annotations
+
+import math
+
+from sprat import jsontext, model
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+COUNTED = ("pending", "delayed", "backlog", "claimed", "done", "poisoned", "cancelled")
+
+
+def micros(seconds: float) -> int:
+    """The scripts count in whole microseconds."""
+    return math.ceil(seconds * 1e6)
+
+
+def signed(text: str | None) -> str:
+    """A text that may be empty or missing: '' is missing, the rest has a sign in front."""
+    return "" if text is None else "=" + text
+
+
+def moment(value: int | None) -> float | None:
+    return None if value is None else value / 1e6
+
+
+def item_of(row: list[Any]) -> model.WorkItem:
+    """The reply has the order of the fields."""
+    row[2] = jsontext.loads(row[2])
+    row[7] = row[7] or None  # tenant and group are '' in the store
+    row[8] = row[8] or None
+    if row[13] is not None:
+        row[13] = jsontext.loads(row[13])
+    if row[14] is not None:
+        row[14] = float(row[14])
+    if row[16] is not None:
+        row[16] = jsontext.loads(row[16])
+    row[18] /= 1e6
+    for place in (19, 20, 21):
+        if row[place] is not None:
+            row[place] /= 1e6
+    return model.WorkItem.of(row)
+
+
+def worker_of(row: Sequence[Any]) -> model.WorkerRecord:
+    values: list[Any] = list(row)
+    values[5] = tuple(values[5])
+    for place in (6, 7, 8, 9):
+        values[place] /= 1e6
+    names, texts = values[13][::2], values[13][1::2]
+    values[13] = {n: jsontext.loads(text) for n, text in zip(names, texts, strict=True)}
+    return model.WorkerRecord.of(values)
+
+
+def pairs(metadata: Mapping[str, Any]) -> list[str]:
+    """Metadata as names and JSON texts in turn, so that a script can merge it key by key."""
+    return [part for name, value in metadata.items() for part in (name, jsontext.dumps(value))]
+
+
+def counts_of(reply: Sequence[Any], group: str | None = None) -> model.Counts:
+    found = dict.fromkeys(COUNTED, 0)
+    for field, n in zip(reply[::2], reply[1::2], strict=True):
+        of_group, _, name = field.rpartition("\1")
+        if group is None or of_group == group:
+            found[name] += int(n)
+    return model.Counts(**found)

@@ -1,0 +1,126 @@
+"""The verbs of a scaling pass, and statistics."""
+
+from __future__ import annotations
+
+from sprat import histogram, jsontext, model, payload
+from sprat.stores.redis.items import new_request
+from sprat.stores.redis.rows import counts_of, micros, moment, worker_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sprat.stores.redis.link import Link
+
+KINDS = {
+    "a": histogram.ARRIVE,
+    "w": histogram.WAIT,
+    "r": histogram.RUN,
+    "d": histogram.DONE,
+    "f": histogram.FAIL,
+}
+# The fields of a decision that the script has no use for, kept as JSON text.
+TOLD = ("policy", "direction", "current", "desired", "reason", "inputs")
+
+
+def observe(link: Link, pool: str, group: str | None, window: float) -> model.Snapshot:
+    now, counts, workers, oldest, due, paused, *scale_set, sums = link.run(
+        "observe", pool, group or "", repr(window)
+    )
+    version, up, down, failures, failed_at = scale_set
+    return model.Snapshot(
+        pool=pool,
+        group=group,
+        version=version,
+        now=now / 1e6,
+        counts=counts_of(counts, group),
+        workers=tuple([worker_of(row) for row in workers]),
+        oldest_ready_seconds=moment(oldest),
+        next_due_seconds=moment(due),
+        paused=paused == 1,
+        last_up_at=moment(up),
+        last_down_at=moment(down),
+        launch_failures=failures,
+        last_launch_failure_at=moment(failed_at),
+        stats=histogram.summarise(window, [row for _, _, row in _read(sums)]),
+    )
+
+
+def record(link: Link, version: int, decision: model.Decision) -> model.RecordedDecision | None:
+    needed = () if decision.group is None else (decision.group,)
+    asked = {
+        "pool": decision.pool,
+        "group": decision.group,
+        "direction": decision.direction,
+        "launch": ["w-" + worker_id for worker_id in payload.new_ids(decision.launch)],
+        "drain": list(decision.drain),
+        "reason": decision.reason,
+        "max_workers": decision.max_workers,
+        "deadline": micros(decision.start_deadline_seconds),
+        "capabilities": list(dict.fromkeys((*decision.capabilities, *needed))),
+    }
+    told = {name: getattr(decision, name) for name in TOLD}
+    told["inputs"] = dict(decision.inputs)
+    kept = link.run("record", new_request(), version, jsontext.dumps(asked), jsontext.dumps(told))
+    if kept is None:
+        return None
+    number, at, launched, drained = kept
+    return model.RecordedDecision(
+        version=number,
+        at=at / 1e6,
+        pool=decision.pool,
+        group=decision.group,
+        launched=tuple(launched),
+        drained=tuple(drained),
+        **told,
+    )
+
+
+def decisions(link: Link, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:
+    return [
+        model.RecordedDecision(
+            version=version,
+            at=at / 1e6,
+            pool=pool,
+            group=of_group or None,
+            launched=tuple(launched),
+            drained=tuple(drained),
+            **jsontext.loads(told),
+        )
+        for version, at, of_group, launched, drained, told in link.run(
+            "decisions", pool, group or "", limit
+        )
+    ]
+
+
+def stats(link: Link, pool: str, seconds: float) -> model.Stats:
+    sums = link.run("history", pool, repr(seconds))
+    return histogram.summarise(seconds, [row for _, _, row in _read(sums)])
+
+
+def history(link: Link, pool: str, seconds: float) -> list[model.StatsBucket]:
+    buckets: dict[tuple[int, int], list[histogram.Row]] = {}
+    for at, width, row in _read(link.run("history", pool, repr(seconds))):
+        buckets.setdefault((at, width), []).append(row)
+    return [_bucket(at, width, rows) for (at, width), rows in sorted(buckets.items())]
+
+
+def _read(sums: Sequence[str]) -> Iterator[tuple[int, int, histogram.Row]]:
+    for text in sums:
+        width, at, name, n, total, squares = text.split(":")
+        row = (KINDS[name[0]], int(name[1:]), int(n), float(total), float(squares))
+        yield int(at), int(width), row
+
+
+def _bucket(at: int, width: int, rows: list[histogram.Row]) -> model.StatsBucket:
+    whole = histogram.summarise(float(width), rows)
+    return model.StatsBucket(
+        at=float(at),
+        seconds=float(width),
+        arrivals=whole.arrivals,
+        starts=whole.starts,
+        finished=whole.finished,
+        failed=whole.failed,
+        wait_seconds=sum(total for kind, _, _, total, _ in rows if kind == histogram.WAIT),
+        run_seconds=sum(total for kind, _, _, total, _ in rows if kind == histogram.RUN),
+    )

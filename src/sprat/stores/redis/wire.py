@@ -1,0 +1,131 @@
+"""One connection: commands out, replies in. The parser is hiredis; this is all that is around it.
+
+redis-py would do it too, at 150 ms of imports a worker: docs/decisions/0009-redis.md.
+"""
+
+from __future__ import annotations
+
+import _socket
+
+from sprat.errors import MissingExtra
+
+try:
+    import hiredis
+except ImportError:
+    raise MissingExtra("hiredis is not installed: pip install 'sprat[redis]'") from None
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sprat.stores.redis.address import Address
+
+CONNECT_SECONDS = 5.0
+REPLY_SECONDS = 30.0  # a server that says nothing for so long is taken for dead
+READ_BYTES = 1 << 16
+
+ReplyError = hiredis.ReplyError
+pack = hiredis.pack_command
+
+
+class Wire:
+    """Not thread-safe, and not for two processes."""
+
+    def __init__(self, address: Address, host: tuple[str, int] | None) -> None:
+        self._reader = hiredis.Reader(encoding="utf-8", errors="surrogateescape")
+        self._socket = _connected(address, host)
+
+    def greet(self, address: Address) -> None:
+        """Say who we are and which database is meant."""
+        if address.password is not None:
+            user = () if address.user is None else (address.user,)
+            self.ask("AUTH", *user, address.password)
+        if address.database:
+            self.ask("SELECT", address.database)
+
+    def ask(self, *command: str | int | bytes) -> Any:
+        """The reply; an error reply is raised."""
+        self.send(pack(command))  # type: ignore[arg-type]  # its stub means a tuple of any length
+        return self.read()
+
+    def send(self, packed: bytes) -> None:
+        self._socket.sendall(packed)
+
+    def read(self) -> Any:
+        reply = self.next_reply()
+        while reply is False:
+            self.receive()
+            reply = self.next_reply()
+        return reply
+
+    def next_reply(self) -> Any:
+        """A reply that has come already, or False: no script and no command answers that."""
+        reply = self._reader.gets()
+        if isinstance(reply, ReplyError):
+            raise reply
+        return reply
+
+    def receive(self) -> None:
+        some = self._socket.recv(READ_BYTES)
+        if not some:
+            raise ConnectionResetError("the server closed the connection")
+        self._reader.feed(some)
+
+    def receive_within(self, seconds: float) -> None:
+        """Sleep until something comes or the time is up."""
+        self._socket.settimeout(max(seconds, 0.001))
+        try:
+            self.receive()
+        except TimeoutError:
+            pass
+        finally:
+            self._socket.settimeout(REPLY_SECONDS)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _connected(address: Address, host: tuple[str, int] | None) -> Any:
+    if host is None:
+        return _connect(_socket.AF_UNIX, address.path)
+    found = _socket.getaddrinfo(host[0], host[1], 0, _socket.SOCK_STREAM)
+    for family, _, _, _, where in found:
+        try:
+            plain = _connect(family, where)
+        except OSError:
+            if where == found[-1][4]:
+                raise
+        else:
+            return _secured(plain, address, host[0]) if address.tls else plain
+    raise ConnectionRefusedError(f"{host[0]} has no address")
+
+
+def _connect(family: int, where: Any) -> Any:
+    plain = _socket.socket(family, _socket.SOCK_STREAM)
+    try:
+        plain.settimeout(CONNECT_SECONDS)
+        plain.connect(where)
+        if family != _socket.AF_UNIX:
+            plain.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+            plain.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
+        plain.settimeout(REPLY_SECONDS)
+    except BaseException:
+        plain.close()
+        raise
+    return plain
+
+
+def _secured(plain: Any, address: Address, name: str) -> Any:
+    import socket
+    import ssl
+
+    context = ssl.create_default_context(cafile=address.ca)
+    whole = socket.socket(fileno=plain.detach())
+    whole.settimeout(CONNECT_SECONDS)
+    try:
+        secured = context.wrap_socket(whole, server_hostname=name)
+    except BaseException:
+        whole.close()
+        raise
+    secured.settimeout(REPLY_SECONDS)
+    return secured
