@@ -14,7 +14,9 @@ help: ## show this list
 demo: $(READY) ## watch a small fleet lose a worker and no work
 	@$(BIN)/python -m sprat demo
 
+test: export SPRAT_TEST_REQUIRE_SERVERS = 1
 test: lint types ## lint, types and every test: what CI runs
+	tools/packages redis-server
 	$(BIN)/python -m pytest -n auto -m "not alone"
 	$(BIN)/python -m pytest -m alone
 
