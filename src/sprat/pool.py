@@ -154,12 +154,14 @@ class WorkPool:
     ) -> model.Exchange:
         """Settle what is finished, start an item claimed ahead and claim the next, in one
         step: one durable write a job."""
+        if type(claim) is not int or not 0 <= claim <= MAX_CLAIM:
+            payload.whole(claim, "the number of items to claim", 0, MAX_CLAIM)
         answer = self._backend.exchange(
             self.name,
             worker_ref(worker),
             settlements=settlements,
             start=None if start is None else self._claim(start),
-            claim=payload.whole(claim, "the number of items to claim", 0, MAX_CLAIM),
+            claim=claim,
             announced=announced,
         )
         self._remember(answer.items)
@@ -172,7 +174,8 @@ class WorkPool:
         text = None if result is None else payload.encode(result, "result")
         if seconds is not None:
             payload.seconds(seconds, "the run time")
-        return self._settlement(item, model.COMPLETE, result=text, seconds=seconds)
+        item_id, token = self._claim(item)
+        return model.Settlement.of((item_id, token, model.COMPLETE, text, None, 0.0, seconds))
 
     def failure(
         self,

@@ -58,10 +58,13 @@ class Record(tuple, metaclass=RecordType):  # type: ignore[type-arg]  # tuple[An
         wrong = f"has no {', '.join(unknown)}" if unknown else f"needs {', '.join(missing)}"
         raise TypeError(f"{cls.__name__} {wrong}")
 
-    @classmethod
-    def of(cls, values: Iterable[Any]) -> Self:
-        """A record from all its values in the order of the fields, unchecked."""
-        return _make(cls, values)
+    if TYPE_CHECKING:
+
+        @classmethod
+        def of(cls, values: Iterable[Any]) -> Self:
+            """A record from all its values in the order of the fields, unchecked."""
+    else:
+        of = classmethod(_make)  # in C throughout: it is called several times a job
 
     def as_dict(self) -> dict[str, Any]:
         return dict(zip(type(self)._names, self, strict=True))

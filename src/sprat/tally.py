@@ -8,9 +8,7 @@ from sprat.histogram import bin_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    Stats = dict[tuple[str, str, int], list[float]]  # pool, kind, bin -> n, total, squares
+    Event = tuple[str, str, int, float]  # pool, kind, how many, seconds that it took
     Row = tuple[str, int, int, str, int, float, float, float]
 
 FINE = 10  # seconds a bucket
@@ -28,7 +26,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.counts: dict[tuple[str, str], list[int]] = {}
-        self.stats: Stats = {}
+        self.stats: list[Event] = []
 
     def count(self, pool: str, group: str, place: int, n: int) -> None:
         self._row(pool, group)[place] += n
@@ -45,11 +43,10 @@ class Tally:
         return row
 
     def happened(self, pool: str, kind: str, n: int = 1) -> None:
-        _add(self.stats, (pool, kind, 0), n, 0.0, 0.0)
+        self.stats.append((pool, kind, n, 0.0))
 
     def took(self, pool: str, kind: str, seconds: float) -> None:
-        seconds = max(0.0, seconds)
-        _add(self.stats, (pool, kind, bin_of(seconds)), 1, seconds, seconds * seconds)
+        self.stats.append((pool, kind, 1, seconds))
 
 
 class Notes:
@@ -57,41 +54,50 @@ class Notes:
     a later transaction, at most HOLD_SECONDS on; a process that is killed in between loses them."""
 
     def __init__(self) -> None:
-        self._held: dict[int, Stats] = {}  # by bucket
-        self._written_at = -HOLD_SECONDS
+        self._held: dict[int, list[Event]] = {}  # by bucket
+        self._due_at = 0.0
 
     def __bool__(self) -> bool:
         return bool(self._held)
 
-    def rows(self, stats: Stats, now: float) -> Iterator[Row]:
+    def rows(self, stats: list[Event], now: float) -> list[Row]:
         """What is held, and these, for the table; `written` once that is committed."""
-        for at, some in (*self._held.items(), (_bucket(now), stats)):
-            for (pool, kind, number), (n, total, squares) in some.items():
-                yield (pool, FINE, at, kind, number, n, total, squares)
+        rows: list[Row] = []
+        for at, events in (*self._held.items(), (_bucket(now), stats)):
+            for (pool, kind, number), (n, total, squares) in _sums(events).items():
+                rows.append((pool, FINE, at, kind, number, n, total, squares))
+        return rows
 
     def is_due(self) -> bool:
-        return time.monotonic() - self._written_at >= HOLD_SECONDS
+        return time.monotonic() >= self._due_at
 
     def written(self) -> None:
         self._held = {}
-        self._written_at = time.monotonic()
+        self._due_at = time.monotonic() + HOLD_SECONDS
 
-    def hold(self, stats: Stats, now: float) -> None:
-        if stats:
-            held = self._held.setdefault(_bucket(now), {})
-            for key, row in stats.items():
-                _add(held, key, *row)
+    def hold(self, stats: list[Event], now: float) -> None:
+        at = _bucket(now)
+        if at in self._held:
+            self._held[at] += stats
+        else:
+            self._held[at] = stats
 
 
 def _bucket(now: float) -> int:
     return int(now // FINE) * FINE
 
 
-def _add(stats: Stats, key: tuple[str, str, int], n: float, total: float, squares: float) -> None:
-    row = stats.get(key)
-    if row is None:
-        stats[key] = [n, total, squares]
-    else:
+def _sums(events: list[Event]) -> dict[tuple[str, str, int], list[float]]:
+    """How many, their seconds and squared seconds, by pool, kind and bin. In one piece: it is
+    three turns of the loop a job."""
+    sums: dict[tuple[str, str, int], list[float]] = {}
+    for pool, kind, n, took in events:
+        seconds = took if took > 0.0 else 0.0
+        key = (pool, kind, bin_of(seconds) if seconds else 0)
+        row = sums.get(key)
+        if row is None:
+            row = sums[key] = [0, 0.0, 0.0]
         row[0] += n
-        row[1] += total
-        row[2] += squares
+        row[1] += seconds
+        row[2] += seconds * seconds
+    return sums

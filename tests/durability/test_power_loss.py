@@ -16,7 +16,7 @@ from worlds import all_items, check_counts
 
 from sprat.model import WorkerRegistration, WorkItem
 from sprat.store import Store, open_store
-from sprat.stores.sqlite import connection
+from sprat.stores.sqlite import connection, schema
 
 Write = tuple[int, bytes]
 
@@ -189,7 +189,7 @@ def test_store_is_whole_after_a_cut_at_any_moment(
 ) -> None:
     """Often in the middle of folding the log into the file, with some of the unsynced writes
     on the disk and some not."""
-    monkeypatch.setattr(connection, "CHECKPOINT_PAGES", 25)
+    monkeypatch.setattr(connection, "CHECKPOINT_BYTES", 25 * schema.PAGE_BYTES)
     chance = random.Random(seed)
     store = opened()
     pool = store.pool("papers")

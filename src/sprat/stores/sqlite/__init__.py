@@ -8,7 +8,7 @@ and the errors, clock.py the time; waiting.py and bell.py let an idle worker sle
 from __future__ import annotations
 
 from sprat.backend import Backend
-from sprat.stores.sqlite import claims, pools, waiting
+from sprat.stores.sqlite import claims, express, pools, waiting
 from sprat.stores.sqlite import items as stored
 from sprat.stores.sqlite import workers as registry
 from sprat.stores.sqlite.connection import Connection
@@ -43,6 +43,8 @@ class SqliteBackend(Backend):
         claim: int = 0,
         announced: bool = False,
     ) -> model.Exchange:
+        if claim == 1 and worker is not None and start is None and len(settlements) < 2:
+            return self._write(express.exchange, pool, worker, settlements, announced)
         return self._write(
             claims.exchange,
             pool,

@@ -14,7 +14,8 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import apsw
+    from collections.abc import Callable
+    from typing import Any
 
     from sprat.stores.sqlite.connection import Transaction, WriteTransaction
 
@@ -35,8 +36,8 @@ WHERE status IN ('starting', 'active', 'terminating')
 """
 
 
-def now(cursor: apsw.Cursor) -> float:
-    base: float = cursor.execute(BASE).get
+def now(run: Callable[..., Any]) -> float:
+    base: float = run(BASE).get
     return base + time.monotonic()
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 BUSY_SECONDS = 30.0  # how long a transaction waits for the file before it gives up
-CHECKPOINT_PAGES = 1000  # of WAL before it is folded into the file: 4 MB; reopening reads all of it
+CHECKPOINT_BYTES = 1 << 22  # of WAL before it is folded into the file; reopening reads all of it
 
 
 class Transaction:
@@ -37,12 +37,19 @@ class Transaction:
     fetched by then."""
 
     __slots__ = ("db", "now", "run", "run_many")
+    now: float
 
     def __init__(self, db: apsw.Connection, cursor: apsw.Cursor) -> None:
         self.db = db
         self.run: Callable[..., Any] = cursor.execute
         self.run_many: Callable[..., Any] = cursor.executemany
-        self.now = clock.now(cursor)
+
+    def __getattr__(self, name: str) -> float:
+        """Called for what is not set yet: the clock is read on first use."""
+        if name != "now":
+            raise AttributeError(name)
+        self.now = clock.now(self.run)
+        return self.now
 
 
 class WriteTransaction(Transaction):
@@ -51,7 +58,9 @@ class WriteTransaction(Transaction):
     __slots__ = ("ends", "rings", "tally")
 
     def __init__(self, db: apsw.Connection, cursor: apsw.Cursor) -> None:
-        super().__init__(db, cursor)
+        self.db = db
+        self.run = cursor.execute
+        self.run_many = cursor.executemany
         self.tally = Tally()
         self.rings = False  # whether somebody who waits should look again
         self.ends = False  # whether this may be the last write here: hold nothing back
@@ -66,7 +75,7 @@ class Connection:
         self._sync_all = sync_all
         self._lock = _thread.allocate_lock()
         self._notes = Notes()
-        self._synced = True
+        self._synced: bool | None = True
         self._inherited: list[apsw.Connection] = []
         self._db: apsw.Connection | None = None
         self._closed = False
@@ -78,15 +87,14 @@ class Connection:
         self, verb: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a verb that only reads; it sees one moment."""
-        db, cursor = self._begin("BEGIN", None)
-        try:
-            answer = verb(Transaction(db, cursor), *args, **kwargs)
-            cursor.execute("COMMIT")
-        except BaseException as error:
-            self._undo(db, error)
-            raise
-        finally:
-            self._lock.release()
+        with self._lock:
+            try:
+                db = self._begin("BEGIN", None)
+                answer = verb(Transaction(db, self._cursor), *args, **kwargs)
+                self._cursor.execute("COMMIT")
+            except BaseException as error:
+                self._undo(error)
+                raise
         return answer
 
     def write(
@@ -104,45 +112,49 @@ class Connection:
     def _write(
         self, synced: bool, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> T:
-        db, cursor = self._begin("BEGIN IMMEDIATE", synced)
-        try:
-            tx = WriteTransaction(db, cursor)
-            answer = verb(tx, *args, **kwargs)
-            tally.write_counts(tx)
-            noted = synced or tx.ends or self._notes.is_due()
-            if noted:
-                tally.write_stats(tx, self._notes)
-            cursor.execute("COMMIT")
-            if noted:
-                self._notes.written()
-            else:
-                self._notes.hold(tx.tally.stats, tx.now)
-        except BaseException as error:
-            self._undo(db, error)
-            raise
-        finally:
-            self._lock.release()
+        with self._lock:
+            try:
+                db = self._begin("BEGIN IMMEDIATE", synced)
+                tx = WriteTransaction(db, self._cursor)
+                answer = verb(tx, *args, **kwargs)
+                self._end(tx, synced)
+            except BaseException as error:
+                self._undo(error)
+                raise
         if tx.rings:
             self.bell.ring()
         return answer
 
-    def _begin(self, statement: str, synced: bool | None) -> tuple[apsw.Connection, apsw.Cursor]:
-        self._lock.acquire()
-        try:
-            db = self._db or self._open()
-            if synced is not None and synced != self._synced:
-                db.execute("PRAGMA synchronous = " + ("FULL" if synced else "NORMAL"))
-                self._synced = synced
-            self._cursor.execute(statement)
-        except BaseException as error:
-            self._lock.release()
-            raise_translated(error, self.path)
-            raise
-        return db, self._cursor
+    # A signal handler may raise between any two steps. The lock is let go all the same (`with`
+    # sees to it), and a transaction that was left open is undone by the next one.
 
-    def _undo(self, db: apsw.Connection, error: BaseException) -> None:
+    def _begin(self, statement: str, synced: bool | None) -> apsw.Connection:
+        db = self._db or self._open()
         if not db.get_autocommit():
             db.execute("ROLLBACK")
+        if synced is not None and synced != self._synced:
+            self._synced = None  # unknown, if this is interrupted
+            db.execute("PRAGMA synchronous = " + ("FULL" if synced else "NORMAL"))
+            self._synced = synced
+        self._cursor.execute(statement)
+        return db
+
+    def _end(self, tx: WriteTransaction, synced: bool) -> None:
+        notes = self._notes
+        if tx.tally.counts:
+            tally.write_counts(tx)
+        if synced or tx.ends or notes.is_due():
+            tally.write_stats(tx, notes)
+            self._cursor.execute("COMMIT")
+            notes.written()
+        else:
+            self._cursor.execute("COMMIT")
+            if tx.tally.stats:
+                notes.hold(tx.tally.stats, tx.now)
+
+    def _undo(self, error: BaseException) -> None:
+        if self._db is not None and not self._db.get_autocommit():
+            self._db.execute("ROLLBACK")
         raise_translated(error, self.path)
 
     def _open(self) -> apsw.Connection:
@@ -251,7 +263,7 @@ def _open(path: str) -> apsw.Connection:
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         db.set_busy_handler(_wait_for_lock)
         schema.prepare(db, path)
-        db.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        db.pragma("wal_autocheckpoint", CHECKPOINT_BYTES // int(db.pragma("page_size")))
         db.pragma("synchronous", "FULL")
     except BaseException as error:
         if db is not None:

@@ -41,6 +41,7 @@ MIGRATIONS: Mapping[int, str] = {  # version -> SQL that leads to it from the on
     """,
 }
 OLDEST = 1  # the oldest version that the migrations still start from
+PAGE_BYTES = 1024  # of a new file: an exchange writes four or five pages, so smaller ones cost less
 SWITCH_SECONDS = 30.0  # how long to try to put the file into WAL mode
 
 
@@ -57,6 +58,8 @@ def prepare(db: apsw.Connection, path: str) -> None:
             f"{path} has schema version {version}, older than {OLDEST}, the oldest that this sprat "
             f"can migrate: upgrade it with an earlier release first"
         )
+    if not tables:
+        db.pragma("page_size", PAGE_BYTES)
     if db.pragma("journal_mode") != "wal":  # new, or a copy: VACUUM INTO does not keep the mode
         _switch_to_wal(db, path)
     if not tables:

@@ -29,4 +29,5 @@ def write_counts(tx: WriteTransaction) -> None:
 
 
 def write_stats(tx: WriteTransaction, notes: Notes) -> None:
-    tx.run_many(ADD_STATS, notes.rows(tx.tally.stats, tx.now))
+    if notes or tx.tally.stats:
+        tx.run_many(ADD_STATS, notes.rows(tx.tally.stats, tx.now))
