@@ -12,7 +12,7 @@ import pytest
 from sprat.model import WorkerRegistration
 from sprat.pool import WorkPool
 from sprat.store import Store, open_store
-from sprat.stores.sqlite import clock, schema
+from sprat.stores.sqlite import clock, express, schema
 
 LEASE = 10.0
 HOUR = 3600.0
@@ -49,6 +49,7 @@ class Host:
 def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host()
     monkeypatch.setattr(clock, "time", host)
+    monkeypatch.setattr(express, "time", host)
     monkeypatch.setattr(schema, "time", host)
     monkeypatch.setattr(clock, "boot", lambda: host.boot)
     return host
