@@ -22,7 +22,7 @@ RUNGS = (
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
     {"backend", "settings", "trigger", "yaml_tree"},
     {"simulation"},
-    {"stores.memory", "stores.sqlite", "stores.redis"},
+    {"stores.memory", "stores.sqlite", "stores.redis", "stores.http"},
     {"pool"},
     {"registry"},
     {"store", "config", "worker_pool"},
@@ -35,6 +35,7 @@ RUNGS = (
     {"using"},
     {"tasks", "results"},
     {"inlining"},
+    {"orchestrator"},
     {"cli"},
     {"__main__"},
 )
@@ -43,6 +44,7 @@ ONLY_LATE = {
     "stores.memory": {"store", "inlining"},
     "stores.sqlite": {"store"},
     "stores.redis": {"store"},
+    "stores.http": {"store"},
 }
 # Imports that point up the ladder, late: a URL or a name decides at run time what is needed.
 UPWARDS = {("store", "triggers"), ("launcher", "launchers")}
@@ -50,7 +52,17 @@ UPWARDS = {("store", "triggers"), ("launcher", "launchers")}
 # Modules that every short-lived worker imports: each import here is paid once a job.
 LEAN = {
     *("", "__main__", "record", "errors", "model", "retry", "payload", "backend", "pool"),
-    *("registry", "store", "stores", "stores.sqlite", "cli", "job", "processor", "worker"),
+    *(
+        "registry",
+        "store",
+        "stores",
+        "stores.sqlite",
+        "stores.http",
+        "cli",
+        "job",
+        "processor",
+        "worker",
+    ),
     *("using", "tasks"),
 }
 NOT_LEAN = {"cli.demo", "cli.arguments", "cli.probe"}  # in a lean package, but imported on demand
@@ -63,6 +75,7 @@ THIRD_PARTY = {
     "stores.redis": {"hiredis"},
     "yaml_tree": {"ruamel"},
     "schedule": {"cronsim"},
+    "orchestrator": {"msgspec", "starlette", "uvicorn"},
 }
 
 VAGUE_NAMES = {"utils", "util", "helpers", "common", "manager", "misc"}

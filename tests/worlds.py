@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from multiprocessing import Value
 from pathlib import Path
 
 import apsw
 from servers import redis
+from servers.orchestrator import Served
 
 from sprat import model
 from sprat.pool import WorkPool
@@ -98,12 +101,36 @@ class RedisWorld(World):
         self.server.forget(f"{{{self.tag}}}:*")
 
 
+class HttpWorld(World):
+    """A memory store behind a real server in a thread of this process."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
+        self._ahead = Value("d", 0.0)  # a test may move it from another process
+        clock = time.time  # runs as it does elsewhere, unless a test moves it
+        self._served = Served(Store(MemoryBackend(clock=lambda: clock() + self._ahead.value)))
+        self.url = self._served.url
+
+    def open(self) -> Store:
+        store = open_store(self.url)
+        self.opened.append(store)
+        return store
+
+    def advance(self, seconds: float) -> None:
+        self._ahead.value += seconds
+
+    def close(self) -> None:
+        super().close()
+        self._served.stop()
+
+
 WORLDS: dict[str, Callable[[Path], World]] = {
     "memory": MemoryWorld,
     "sqlite": SqliteWorld,
     "redis": RedisWorld,
+    "http": HttpWorld,
 }
-SHARED = ("sqlite", "redis")  # those that other processes can open by `world.url`
+SHARED = ("sqlite", "redis", "http")  # those that other processes can open by `world.url`
 
 
 def all_items(pool: WorkPool) -> list[model.WorkItem]:

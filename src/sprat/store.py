@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sprat.backend import Backend
 
-SCHEMES = ("sqlite", "redis", "memory")
+SCHEMES = ("sqlite", "redis", "http", "https", "memory")
 
 
 class Store:
@@ -32,7 +32,10 @@ class Store:
         return WorkPool(self.backend, name, after_push=self._after_push)
 
     def _after_push(self, pool: str) -> None:
-        """Start a scaling pass if the pool wants one: workers appear where work does."""
+        """Start a scaling pass if the pool wants one: workers appear where work does. Who pushes
+        to an orchestrator is elsewhere: it, or a controller, sees to that."""
+        if self.url.startswith("http"):
+            return
         settings = self.pool(pool).state().settings
         self.happened(model.WORK_ADDED, pool, settings)
         if self.url.startswith("memory:") or not settings.start_on_push:
@@ -80,7 +83,8 @@ class Store:
 
 
 def open_store(url: str = "sqlite:///sprat.db") -> Store:
-    """Open `sqlite:///relative.db`, `sqlite:////absolute.db`, `redis://host` or `memory://`."""
+    """Open `sqlite:///relative.db`, `sqlite:////absolute.db`, `redis://host`, `https://orchestrator`
+    (with the key in SPRAT_API_KEY) or `memory://`."""
     if not isinstance(url, str):
         raise InvalidInput(f"a store URL is a string, not {type(url).__name__}")
     scheme, colon, rest = url.partition("://")
@@ -98,6 +102,11 @@ def open_store(url: str = "sqlite:///sprat.db") -> Store:
         from sprat.stores.redis import RedisBackend
 
         return Store(RedisBackend(url), url)
+    if scheme in ("http", "https"):
+        from sprat.stores.http import HttpBackend
+        from sprat.stores.http.address import read
+
+        return Store(HttpBackend(read(url)), url)
     raise InvalidInput(f"unknown kind of store {scheme!r} in the URL: use {' or '.join(SCHEMES)}")
 
 

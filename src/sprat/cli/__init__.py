@@ -38,6 +38,8 @@ COMMANDS = {
     "triggers": ("sprat.cli.triggers", "list, fire, install or serve what starts a pass"),
     "pause": ("sprat.cli.pause", "hand out no more jobs of a pool"),
     "resume": ("sprat.cli.resume", "hand them out again"),
+    "serve": ("sprat.cli.serve", "serve the store over HTTP: the orchestrator"),
+    "keys": ("sprat.cli.keys", "make, list, rotate or revoke API keys"),
     "completion": ("sprat.cli.completion", "print a completion script for your shell"),
 }
 

@@ -1,0 +1,200 @@
+"""Checks on the arguments of verbs that come over the wire, before a store sees them.
+
+Inside a process `pool.py` and `registry.py` check; what comes from elsewhere is checked here, by
+the name of the parameter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sprat import jsontext, model, payload
+from sprat.backend import ClaimRef, WorkerRef
+from sprat.errors import InvalidInput
+from sprat.pool import MAX_CLAIM
+from sprat.registry import MAX_LEASE_SECONDS
+
+MAX_PAGE = 10_000
+MAX_ID_CHARS = 128
+MAX_TEXT = 1 << 20
+
+
+def check(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a verb, or InvalidInput."""
+    return {
+        name: value if value is None or name not in BY_NAME else BY_NAME[name](value)
+        for name, value in arguments.items()
+    }
+
+
+def item_id(value: Any) -> str:
+    return payload.label(value, "item id") or ""
+
+
+def json_text(text: Any, what: str) -> str:
+    """JSON text that is what `payload.encode` would have made, give or take white space."""
+    try:
+        value = jsontext.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"the {what} is not JSON text") from None
+    payload.encode(value, what)
+    return str(text)
+
+
+def _new_item(item: model.NewItem) -> model.NewItem:
+    return item.replace(
+        id=item_id(item.id),
+        data=json_text(item.data, "payload"),
+        max_retries=payload.whole(item.max_retries, "max_retries", 1, 1000),
+        priority=payload.whole(item.priority, "priority", -(1 << 31), (1 << 31) - 1),
+        delay=payload.seconds(item.delay, "delay"),
+        tenant=payload.label(item.tenant, "tenant"),
+        group=payload.label(item.group, "group"),
+        key=payload.label(item.key, "key"),
+    )
+
+
+def _settlement(one: model.Settlement) -> model.Settlement:
+    if one.outcome not in model.OUTCOMES:
+        raise InvalidInput(f"unknown outcome {one.outcome!r}: one of {', '.join(model.OUTCOMES)}")
+    if one.seconds is not None:
+        payload.seconds(one.seconds, "the run time")
+    return one.replace(
+        item_id=item_id(one.item_id),
+        token=_token(one.token),
+        result=None if one.result is None else json_text(one.result, "result"),
+        error=payload.error_text(one.error),
+        delay=payload.seconds(one.delay, "delay"),
+    )
+
+
+def _claim(claim: Any) -> Any:
+    """A claim to prove, or how many to make."""
+    if isinstance(claim, ClaimRef):
+        return ClaimRef(item_id=item_id(claim.item_id), token=_token(claim.token))
+    return payload.whole(claim, "the number of items to claim", 0, MAX_CLAIM)
+
+
+def _token(token: str | None) -> str | None:
+    return None if token is None else payload.label(token, "token")
+
+
+def _worker(worker: Any) -> Any:
+    """A registration, or a reference to a worker."""
+    if isinstance(worker, WorkerRef):
+        return worker.replace(worker_id=payload.worker_id(worker.worker_id))
+    if not payload.seconds(worker.lease_seconds, "lease_seconds", MAX_LEASE_SECONDS):
+        raise InvalidInput("lease_seconds must be more than 0")
+    if worker.pool_id is not None:
+        payload.pool_name(worker.pool_id)
+    payload.encode(dict(worker.metadata), "metadata")
+    return worker.replace(
+        worker_id=payload.worker_id(worker.worker_id),
+        host=payload.error_text(worker.host),
+        capabilities=tuple(payload.label(c, "capability") or "" for c in worker.capabilities),
+        started_at=None,
+    )
+
+
+def _decision(decision: model.Decision) -> model.Decision:
+    payload.encode(dict(decision.inputs), "inputs")
+    return decision.replace(
+        pool=payload.pool_name(decision.pool),
+        group=payload.label(decision.group, "group"),
+        policy=payload.error_text(decision.policy),
+        direction=payload.label(decision.direction, "direction"),
+        reason=payload.error_text(decision.reason),
+        current=payload.whole(decision.current, "current", 0, 1_000_000),
+        desired=payload.whole(decision.desired, "desired", 0, 1_000_000),
+        launch=payload.whole(decision.launch, "launch", 0, 10_000),
+        max_workers=payload.whole(decision.max_workers, "max_workers", 0, 1_000_000),
+        drain=tuple(payload.worker_id(one) for one in decision.drain),
+        capabilities=tuple(payload.label(c, "capability") or "" for c in decision.capabilities),
+        start_deadline_seconds=payload.seconds(decision.start_deadline_seconds, "the deadline"),
+    )
+
+
+def _filter(which: model.WorkerFilter) -> model.WorkerFilter:
+    statuses = (which.status,) if isinstance(which.status, str) else which.status or ()
+    if unknown := set(statuses) - set(model.WORKER_STATUSES):
+        raise InvalidInput(f"unknown worker status {sorted(unknown)[0]!r}")
+    if which.stale_threshold_seconds is not None:
+        payload.seconds(which.stale_threshold_seconds, "stale_threshold_seconds")
+    return which.replace(
+        capability=payload.label(which.capability, "capability"),
+        pool_id=None if which.pool_id is None else payload.pool_name(which.pool_id),
+    )
+
+
+def _status(status: str) -> str:
+    if status not in (*model.WORKER_STATUSES, *model.ITEM_STATUSES):
+        raise InvalidInput(f"unknown status {status!r}")
+    return status
+
+
+def _settings(text: str) -> str:
+    from sprat import settings
+
+    try:
+        given = jsontext.loads(text)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise InvalidInput("settings are the JSON text of one object")
+    after = settings.changed(model.PoolSettings(), given)
+    return jsontext.dumps(after.as_dict())
+
+
+def _document_body(body: str) -> str:
+    if len(body) > MAX_TEXT or "\0" in body:
+        raise InvalidInput(f"a document is text of at most {MAX_TEXT:,} characters")
+    return body
+
+
+def _above_zero(value: float) -> float:
+    if not payload.seconds(value, "it", 1e9):
+        raise InvalidInput("the rate, the burst and the amount of a bucket must be more than 0")
+    return value
+
+
+def _ids(ids: Any) -> tuple[str, ...]:
+    return tuple(item_id(one) for one in ids)
+
+
+BY_NAME: dict[str, Any] = {
+    "pool": payload.pool_name,
+    "items": lambda items: tuple(_new_item(one) for one in items),
+    "worker": _worker,
+    "worker_id": payload.worker_id,
+    "item_id": item_id,
+    "item_ids": _ids,
+    "started": _ids,
+    "known": _ids,
+    "after": lambda name: payload.label(name, "cursor"),
+    "start": _claim,
+    "claim": _claim,
+    "holding": lambda claims: tuple(_claim(one) for one in claims),
+    "settlements": lambda all_of_them: tuple(_settlement(one) for one in all_of_them),
+    "checkpoint": lambda text: json_text(text, "checkpoint"),
+    "metadata": lambda text: json_text(text, "metadata"),
+    "progress": lambda part: payload.seconds(part, "progress", 1.0),
+    "note": payload.error_text,
+    "reason": payload.error_text,
+    "status": _status,
+    "limit": lambda limit: payload.whole(limit, "limit", 1, MAX_PAGE),
+    "seconds": lambda seconds: payload.seconds(seconds, "seconds"),
+    "window": lambda seconds: payload.seconds(seconds, "window"),
+    "threshold": lambda seconds: payload.seconds(seconds, "threshold"),
+    "max_workers": lambda n: payload.whole(n, "max_workers", 0, 1_000_000),
+    "version": lambda n: payload.whole(n, "version", -1, 1 << 53),
+    "group": lambda group: payload.label(group, "group"),
+    "settings": _settings,
+    "decision": _decision,
+    "which": _filter,
+    "kind": lambda kind: payload.label(kind, "kind"),
+    "name": lambda name: payload.label(name, "name"),
+    "body": _document_body,
+    "amount": _above_zero,
+    "rate": _above_zero,
+    "burst": _above_zero,
+}

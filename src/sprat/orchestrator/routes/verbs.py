@@ -1,0 +1,202 @@
+"""The verbs of a store, each as `POST /api/v1/store/VERB`: what `sprat.stores.http` calls.
+
+The parameters and answers are those of `sprat.backend`, taken from there. Payloads, results and
+checkpoints are JSON text inside the JSON, as in the verbs. Programs of other people are better
+served by the routes under /api/v1/pools.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from sprat import model
+from sprat.backend import Backend, WorkerRef
+from sprat.orchestrator import checks, keys, shape, worker_secret
+from sprat.orchestrator.refusal import not_found
+from sprat.orchestrator.roles import ADMIN, CONTROLLER, PUSHER, ROLES, VIEWER, WORKER
+from sprat.orchestrator.route import Call, Route
+
+READERS = (CONTROLLER, VIEWER)
+WHO: dict[str, tuple[str, ...]] = {
+    "push": (PUSHER,),
+    "exchange": (WORKER,),
+    "save": (WORKER,),
+    "release": (CONTROLLER,),
+    "cancel": (PUSHER,),
+    "requeue": (PUSHER,),
+    "item": (PUSHER, WORKER, VIEWER),
+    "items": (PUSHER, VIEWER),
+    "counts": (PUSHER, WORKER, *READERS),
+    "wait": (WORKER,),
+    "pools": ROLES,
+    "pool_state": ROLES,
+    "configure": (ADMIN,),
+    "pause": (ADMIN,),
+    "request_check": (CONTROLLER,),
+    "begin_check": (CONTROLLER,),
+    "purge": (ADMIN,),
+    "register": (WORKER,),
+    "heartbeat": (WORKER,),
+    "update_status": (WORKER, CONTROLLER),
+    "worker": (WORKER, *READERS),
+    "workers": READERS,
+    "reap": (CONTROLLER,),
+    "observe": (WORKER, *READERS),
+    "record": (CONTROLLER,),
+    "decisions": READERS,
+    "stats": READERS,
+    "history": READERS,
+    "document": (ADMIN,),
+    "documents": (ADMIN,),
+    "put": (ADMIN,),
+    "take": (ADMIN,),
+    "describe": ROLES,
+}
+NOT_SERVED = {"close"}
+UNLIMITED = {"exchange", "save", "wait", "heartbeat", "update_status", "register"}
+SECRET_KINDS = (keys.KIND, worker_secret.KIND)  # documents that nobody reads or writes over HTTP
+WAKING = {"push", "requeue", "cancel", "release", "exchange", "configure", "pause"}
+
+
+class Recover(msgspec.Struct, forbid_unknown_fields=True):
+    """After a lost answer: the claims that the worker knows of."""
+
+    pool: str
+    worker: shape.of_record(WorkerRef)  # type: ignore[valid-type]  # made at run time
+    known: list[str] = []
+
+
+def routes() -> list[Route]:
+    """Every verb, and what an HTTP client needs besides."""
+    return [_route(name) for name in WHO] + [
+        Route(
+            method="POST",
+            path="/api/v1/store/recover",
+            handler=_recover,
+            name="store_recover",
+            tag="store",
+            summary="After a lost answer to exchange: hand back claims that the worker does not "
+            "know it has. How many.",
+            roles=(WORKER,),
+            body=Recover,
+            answer=msgspec.defstruct("RecoverAnswer", [("answer", shape.Whole)]),
+            refusals=(404,),
+            limited=False,
+        )
+    ]
+
+
+def _route(name: str) -> Route:
+    verb = getattr(Backend, name)
+    title = "".join(word.title() for word in name.split("_"))
+    fields: list[Any] = [("answer", shape.of_answer(verb))]
+    if name == "register":
+        fields.append(("secret", str))
+    return Route(
+        method="POST",
+        path=f"/api/v1/store/{name}",
+        handler=_wait if name == "wait" else _Verb(name),
+        name=f"store_{name}",
+        tag="store",
+        summary=" ".join((verb.__doc__ or name).split()),
+        roles=WHO[name],
+        body=shape.of_verb(verb),
+        answer=msgspec.defstruct(f"{title}Answer", fields),
+        refusals=(404, 409),
+        limited=name not in UNLIMITED,
+    )
+
+
+class _Verb:
+    """Checks the arguments, calls the verb, and lets those know who wait for what it changed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.hints = shape.get_hints(getattr(Backend, name))
+
+    async def __call__(self, call: Call) -> Any:
+        return await call.run(self.run, call)
+
+    def run(self, call: Call) -> Any:
+        arguments = _arguments(call, self.hints)
+        if self.name == "register" and call.state.is_leaving:
+            raise call.state.leaving()
+        answer = getattr(call.backend, self.name)(**arguments)
+        _tell(call, self.name, arguments, answer)
+        told = {"answer": shape.plain(_without_tokens(call, self.name, answer))}
+        if self.name == "register":
+            worker_id = call.full_worker(answer.worker_id)
+            told["secret"] = call.state.secrets.of(worker_id, answer.incarnation)
+        return told
+
+
+def _arguments(call: Call, hints: dict[str, Any]) -> dict[str, Any]:
+    body = call.body
+    given = {name: shape.back(hints[name], getattr(body, name)) for name in body.__struct_fields__}
+    arguments = checks.check(given)
+    if arguments.get("kind") in SECRET_KINDS:
+        raise not_found()
+    if isinstance(arguments.get("worker"), WorkerRef):
+        others = (CONTROLLER,) if "reason" in arguments else ()
+        arguments["worker"] = call.speaks_for(arguments["worker"], *others)
+    return arguments
+
+
+def _without_tokens(call: Call, name: str, answer: Any) -> Any:
+    """A token is the right to settle: only claiming tells it."""
+    if call.caller.is_admin or name not in ("item", "items"):
+        return answer
+    if isinstance(answer, model.WorkItem):
+        return answer.replace(token=None)
+    return [item.replace(token=None) for item in answer]
+
+
+def _tell(call: Call, name: str, arguments: dict[str, Any], answer: Any) -> None:
+    lobby = call.state.lobby
+    if name in WAKING:
+        lobby.changed(call.full_pool(arguments["pool"]))
+    elif name in ("update_status", "register"):
+        lobby.told(call.full_worker(arguments["worker"].worker_id))
+    elif name == "reap":
+        for worker_id in answer.workers:
+            lobby.told(call.full_worker(worker_id))
+    elif name == "record" and answer is not None:
+        for worker_id in answer.drained:
+            lobby.told(call.full_worker(worker_id))
+
+
+async def _wait(call: Call) -> Any:
+    hints = shape.get_hints(Backend.wait)
+    arguments = await call.run(_arguments, call, hints)
+    worker = arguments["worker"]
+    if worker is not None:
+        full = await call.run(call.full_worker, worker.worker_id)
+        worker = worker.replace(worker_id=full)
+    seconds = min(arguments["seconds"], call.state.options.max_wait_seconds)
+    pool = call.full_pool(arguments["pool"])
+    return {"answer": await call.state.lobby.wait(pool, worker, seconds)}
+
+
+async def _recover(call: Call) -> Any:
+    return {"answer": await call.run(recover, call)}
+
+
+def recover(call: Call) -> int:
+    """Hand back what this worker holds in the pool without knowing it."""
+    arguments = _arguments(call, {"pool": str, "worker": WorkerRef, "known": Any})
+    pool, worker, known = arguments["pool"], arguments["worker"], set(arguments["known"])
+    backend = call.backend
+    if (found := backend.worker(worker.worker_id)) is None or found.claims <= len(known):
+        return 0
+    lost: list[model.Settlement] = []
+    page = backend.items(pool, model.CLAIMED, 1000, None)
+    while page:
+        lost += [
+            model.Settlement(item_id=item.id, token=item.token, outcome=model.HAND_BACK)
+            for item in page
+            if item.claimed_by == worker.worker_id and item.id not in known
+        ]
+        page = backend.items(pool, model.CLAIMED, 1000, page[-1].id)
+    return sum(backend.exchange(pool, settlements=lost).settled) if lost else 0

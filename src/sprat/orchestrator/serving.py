@@ -1,0 +1,209 @@
+"""Running the server: one process or several on the same socket, until told to stop.
+
+On SIGTERM it says so first (/readyz and registrations answer 503, whoever waits for work is sent
+home), goes on answering for a moment so that load balancers notice, and then finishes what is
+under way. A second signal skips the moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+
+from sprat.errors import InvalidInput
+from sprat.orchestrator import keys, logs
+from sprat.orchestrator.application import application
+from sprat.orchestrator.options import Options
+from sprat.orchestrator.protocol import patient
+from sprat.orchestrator.state import State
+from sprat.store import Store, open_store
+
+log = logging.getLogger("sprat.orchestrator")
+
+BACKLOG = 2048
+RESTART_PAUSE_SECONDS = 1.0  # before a process that died is replaced
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that announces its end."""
+
+    def __init__(self, config: uvicorn.Config, state: State) -> None:
+        super().__init__(config)
+        self._state = state
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._state.is_leaving:
+            super().handle_exit(sig, frame)
+            return
+        self._state.is_leaving = True
+        asyncio.get_event_loop().call_soon_threadsafe(self._begin_to_leave, sig, frame)
+
+    def _begin_to_leave(self, sig: int, frame: FrameType | None) -> None:
+        log.info("shutting down")
+        self._state.leave()
+        linger = self._state.options.linger_seconds
+        asyncio.get_running_loop().call_later(linger, super().handle_exit, sig, frame)
+
+
+def server(store: Store, options: Options) -> Server:
+    """A server for this store, ready to be run on a socket."""
+    app = application(store.backend, options)
+    config = uvicorn.Config(
+        app,
+        http=patient(options.header_seconds, options.max_connections),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=options.max_connections,
+        timeout_keep_alive=int(options.keep_alive_seconds),
+        timeout_graceful_shutdown=int(options.shutdown_seconds),
+        **_tls(options),  # type: ignore[arg-type]  # its names are those of the parameters
+    )
+    return Server(config, app.state.sprat)
+
+
+def serve(url: str, options: Options) -> int:
+    """Serve until told to stop; the exit code."""
+    check(options)
+    listening = bind(options)
+    logs.set_up(as_json=options.json_logs)
+    host, port = listening.getsockname()[:2]
+    scheme = "https" if options.certificate else "http"
+    shown = f"[{host}]" if ":" in host else host
+    log.info("serving %s on %s://%s:%s", _without_password(url), scheme, shown, port)
+    if options.processes == 1:
+        return run(url, options, listening)
+    return supervise(lambda: run(url, options, listening), options.processes)
+
+
+def run(url: str, options: Options, listening: socket.socket) -> int:
+    """One server process."""
+    with open_store(url) as store:
+        _say_how_open_it_is(store, options)
+        server(store, options).run(sockets=[listening])
+    return 0
+
+
+def check(options: Options) -> None:
+    """Refuse what would be unsafe, or would fail later."""
+    if not options.auth and not is_loopback(options.host):
+        raise InvalidInput(
+            f"without API keys anybody who reaches {options.host} could do anything: "
+            f"leave out --no-auth, or serve on 127.0.0.1"
+        )
+    if bool(options.certificate) != bool(options.private_key):
+        raise InvalidInput("TLS needs both --certificate and --private-key")
+    if options.client_ca and not options.certificate:
+        raise InvalidInput("--client-ca needs TLS: give --certificate and --private-key too")
+    for path in (options.certificate, options.private_key, options.client_ca):
+        if path and not os.access(path, os.R_OK):
+            raise InvalidInput(f"{path} cannot be read")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address. A name counts by what it leads to."""
+    import ipaddress
+
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return all(ipaddress.ip_address(info[4][0]).is_loopback for info in found)
+
+
+def bind(options: Options) -> socket.socket:
+    """The listening socket, so that a port in use is known before anything starts."""
+    try:
+        family, kind, number, _, address = socket.getaddrinfo(
+            options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, number)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot serve on {options.host}:{options.port}: {error.strerror}"
+        ) from None
+    listening.set_inheritable(True)
+    return listening
+
+
+def supervise(start: Callable[[], int], processes: int) -> int:
+    """Keep so many processes running until told to stop. The parent never opens the store."""
+    children: set[int] = set()
+    is_leaving = False
+
+    def stop(*_: object) -> None:
+        nonlocal is_leaving
+        is_leaving = True
+        for pid in children:
+            os.kill(pid, signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    for _ in range(processes):
+        children.add(_fork(start))
+    while children:
+        pid, _ = os.wait()
+        children.discard(pid)
+        if not is_leaving:
+            log.error("a server process died: starting another")
+            time.sleep(RESTART_PAUSE_SECONDS)
+            children.add(_fork(start))
+        if is_leaving:
+            stop()
+    return 0
+
+
+def _fork(start: Callable[[], int]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        code = start()
+    except BaseException:
+        log.exception("a server process ends")
+    finally:
+        os._exit(code)
+
+
+def _tls(options: Options) -> dict[str, object]:
+    if options.certificate is None:
+        return {}
+    return {
+        "ssl_certfile": options.certificate,
+        "ssl_keyfile": options.private_key,
+        "ssl_ca_certs": options.client_ca,
+        "ssl_cert_reqs": ssl.CERT_REQUIRED if options.client_ca else ssl.CERT_NONE,
+    }
+
+
+def _say_how_open_it_is(store: Store, options: Options) -> None:
+    if not options.auth:
+        log.warning(
+            "API KEYS ARE OFF: every program of every user on this machine can do anything here"
+        )
+    elif not store.backend.documents(keys.KIND, 1, None):
+        log.warning("there is no API key yet: `sprat keys create --role admin` makes one")
+
+
+def _without_password(url: str) -> str:
+    """A store's URL as it may be logged."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
