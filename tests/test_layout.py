@@ -52,18 +52,8 @@ UPWARDS = {("store", "triggers"), ("launcher", "launchers")}
 # Modules that every short-lived worker imports: each import here is paid once a job.
 LEAN = {
     *("", "__main__", "record", "errors", "model", "retry", "payload", "backend", "pool"),
-    *(
-        "registry",
-        "store",
-        "stores",
-        "stores.sqlite",
-        "stores.http",
-        "cli",
-        "job",
-        "processor",
-        "worker",
-    ),
-    *("using", "tasks"),
+    *("registry", "store", "stores", "stores.sqlite", "stores.http", "cli", "job"),
+    *("processor", "worker", "using", "tasks"),
 }
 NOT_LEAN = {"cli.demo", "cli.arguments", "cli.probe"}  # in a lean package, but imported on demand
 HEAVY = {

@@ -42,16 +42,18 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._state.is_leaving:
-            super().handle_exit(sig, frame)
+            self._end()
             return
         self._state.is_leaving = True
-        asyncio.get_event_loop().call_soon_threadsafe(self._begin_to_leave, sig, frame)
+        asyncio.get_event_loop().call_soon_threadsafe(self._begin_to_leave)
 
-    def _begin_to_leave(self, sig: int, frame: FrameType | None) -> None:
+    def _begin_to_leave(self) -> None:
         log.info("shutting down")
         self._state.leave()
-        linger = self._state.options.linger_seconds
-        asyncio.get_running_loop().call_later(linger, super().handle_exit, sig, frame)
+        asyncio.get_running_loop().call_later(self._state.options.linger_seconds, self._end)
+
+    def _end(self) -> None:
+        self.should_exit = True
 
 
 def server(store: Store, options: Options) -> Server:
