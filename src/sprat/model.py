@@ -154,6 +154,7 @@ class PoolSettings(Record):
     directory: str | None = None  # where the handler is imported and the command runs
     environment: Sequence[str] = ()  # names of the variables that workers get besides the usual
     isolation: str = "process"  # each job in a child of its own, or "none": in the worker
+    claim_ahead: int = 1  # tiny jobs that share one write, with isolation none
     timeout_seconds: float | None = None  # of one job; it is stopped and has failed
 
     retry_base_seconds: float = 0.4  # before the second attempt, doubled for each one after it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from sprat import payload
+from sprat import model, payload, retry
 from sprat.errors import InvalidInput, JobError, Poison, Transient
 from sprat.job import running
 from sprat.record import Record
@@ -71,6 +71,27 @@ def failed(error: BaseException) -> Outcome:
         poison=isinstance(error, Poison),
         delay_seconds=_delay(error),
     )
+
+
+def settlement(
+    item: model.WorkItem, outcome: Outcome, settings: PoolSettings, seconds: float | None
+) -> model.Settlement:
+    """What the store is told about an attempt; `seconds` is how long it took, if that is known."""
+    ref = (item.id, item.token)
+    if outcome.ok:
+        return model.Settlement.of((*ref, model.COMPLETE, outcome.result, None, 0.0, seconds))
+    kind = model.POISON if outcome.poison else model.FAIL
+    kind = model.TRANSIENT if outcome.transient else kind
+    delay = outcome.delay_seconds
+    if delay is None:
+        delay = retry.backoff(
+            item.attempts + item.given_back,
+            base=settings.retry_base_seconds,
+            cap=settings.retry_cap_seconds,
+            jitter=int.from_bytes(os.urandom(4)) / (1 << 32),
+        )
+    error = payload.error_text(outcome.error)
+    return model.Settlement.of((*ref, kind, None, error, delay, seconds))
 
 
 def _delay(error: BaseException) -> float | None:

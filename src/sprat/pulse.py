@@ -26,7 +26,8 @@ class Stopped(BaseException):
 
 
 class Pulse:
-    """Beats while its block runs. In a thread other than the main one it only beats."""
+    """Beats from `start` to `end`, beside one job after the other. In a thread other than the
+    main one it only beats: it stops nothing."""
 
     _alarm: Pulse | None = None  # the one whose job the main thread is running
 
@@ -42,25 +43,36 @@ class Pulse:
         self._pause = pause
         self._timeout = timeout
         self._over = threading.Event()
+        self._job = 0  # the number of the running one; the next one has another
+        self._end: float | None = None  # of the running job's time
+        self._doomed = 0  # the number of the job that has to stop, and why
         self._why = ""
         self.stopped = False
 
-    def __enter__(self) -> None:
+    def start(self) -> None:
         self._is_main = threading.current_thread() is threading.main_thread()
         if self._is_main:
             self._before = signal.signal(signal.SIGUSR2, _raise_stopped)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def begin(self) -> None:
+        """A job begins: from here on Stopped may be raised."""
+        self._job += 1
+        self.stopped = False
+        if self._timeout is not None:
+            self._end = time.monotonic() + self._timeout
         if self._is_main:
-            Pulse._alarm = self  # last: from here on Stopped may be raised
+            Pulse._alarm = self
 
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """Beat no more. Whoever catches Stopped calls it again: it may have been raised in here."""
+    def finish(self) -> None:
+        """It is over. Whoever catches Stopped calls it again: it may have been raised in here."""
         if self._is_main:
             Pulse._alarm = None
+        self._end = None
+
+    def end(self) -> None:
+        """Beat no more."""
         self._over.set()
         self._thread.join()
         if self._is_main:
@@ -75,27 +87,40 @@ class Pulse:
             _kill_offspring()
             raise Stopped(pulse._why)
 
-    def _run(self) -> None:
-        end = None if self._timeout is None else time.monotonic() + self._timeout
-        while True:
-            pause = self._pause() if end is None else min(self._pause(), end - time.monotonic())
-            if self._over.wait(max(0.0, pause)):
-                return None
-            if end is not None and time.monotonic() >= end:
-                self._why = f"stopped after its {self._timeout:g} seconds were over"
-                return self._stop()
-            if not self._beat():
-                return self._stop()
+    @classmethod
+    def stop_doomed(cls) -> None:
+        """The same, unless that job is over and another one runs by now."""
+        pulse = cls._alarm
+        if pulse is not None and pulse._doomed == pulse._job:
+            cls.stop_now()
 
-    def _stop(self) -> None:
+    def _run(self) -> None:
+        while not self._over.wait(max(0.0, self._until_next())):
+            job, end = self._job, self._end
+            if end is not None and time.monotonic() >= end:
+                self._stop(job, f"stopped after its {self._timeout:g} seconds were over")
+            elif not self._beat():
+                self._stop(job, "")
+
+    def _until_next(self) -> float:
+        """A job that has not begun yet cannot run out of time before its time has passed."""
+        if self._timeout is None:
+            return self._pause()
+        end = self._end
+        return min(self._pause(), self._timeout if end is None else end - time.monotonic())
+
+    def _stop(self, job: int, why: str) -> None:
+        self._why = why
+        self._doomed = job
         self.stopped = True
-        while self._is_main and not self._over.is_set():
+        while self._is_main and self._job == job and Pulse._alarm is self:
             os.kill(os.getpid(), signal.SIGUSR2)
-            self._over.wait(ASK_AGAIN_SECONDS)
+            if self._over.wait(ASK_AGAIN_SECONDS):
+                return
 
 
 def _raise_stopped(*_: object) -> None:
-    Pulse.stop_now()
+    Pulse.stop_doomed()
 
 
 def _kill_offspring() -> None:

@@ -130,6 +130,7 @@ CHECKS: dict[str, Callable[[object, str], object]] = {
     "directory": _optional(_text),
     "environment": _texts,
     "isolation": _one_of(*ISOLATIONS),
+    "claim_ahead": _whole(1, 1000),
     "timeout_seconds": _optional(_some_seconds),
     "retry_base_seconds": _seconds,
     "retry_cap_seconds": _seconds,

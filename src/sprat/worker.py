@@ -2,8 +2,8 @@
 
 One loop serves both kinds: with `max_jobs=1` a worker takes one item and leaves, with 0 it goes on
 until it is told to stop or has been idle for too long. The settlement of one job rides on the claim
-of the next: one write a job. Heartbeats go on beside the job: from this loop while the job runs in
-a child, from a thread (see pulse.py) while it runs here.
+of the next: one write a job, or one for many tiny jobs (see ahead.py). Heartbeats go on beside the
+job: from this loop while it runs in a child, from a thread (see pulse.py) while it runs here.
 
 SIGTERM and SIGINT drain: the job is finished, then the worker leaves. A second one hands the job
 back at once. A worker that lost its lease, or cannot reach the store for as long as its lease
@@ -15,11 +15,12 @@ from __future__ import annotations
 import os
 import time
 
-from sprat import model, payload, retry
+from sprat import model
+from sprat.ahead import LET_GO_SECONDS, Ahead
 from sprat.child import Child
 from sprat.errors import StoreUnavailable
 from sprat.job import Job
-from sprat.processor import Outcome, attempt
+from sprat.processor import Outcome, attempt, settlement
 from sprat.record import Record
 from sprat.signals import Signals
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     from sprat.processor import Processor
+    from sprat.pulse import Pulse
     from sprat.store import Store
 
 LOOK_UP_SECONDS = 0.5  # an idle worker notices a signal within this
@@ -74,17 +76,20 @@ class Worker:
         self._registration = model.WorkerRegistration(
             worker_id=worker_id,
             pool_id=pool,
-            host=_host(),
+            host=os.uname().nodename,  # socket.gethostname() costs 4 ms of imports
             pid=os.getpid(),
             lease_seconds=self._lease,
             reserved=reserved,
         )
+        here = settings.isolation == "none"
+        self._ahead = Ahead(settings.claim_ahead if here else 1)
+        self._pulse: Pulse | None = None
+        self._current: model.WorkItem | None = None  # the job that the pulse beats beside
         self._stop_job: Callable[[], None] = lambda: None
         self._signals = 0
         self._status = model.ACTIVE
         self._heard_at = time.monotonic()  # the lease lasts at least from here
         self._idle_since = time.monotonic()
-        self._settlement: model.Settlement | None = None
         self._jobs = 0
         self._failed = 0
 
@@ -95,7 +100,10 @@ class Worker:
         with Signals(self._on_signal):
             self._heard_at = self._idle_since = time.monotonic()
             self._me = self._store.workers.register(self._registration)
-            left = self._work() if self._me.status == model.ACTIVE else TOLD_TO
+            try:
+                left = self._work() if self._me.status == model.ACTIVE else TOLD_TO
+            finally:
+                self._end_pulse()
             if left != LOST:
                 self._leave(left)
             return self._report(left)
@@ -108,7 +116,9 @@ class Worker:
                 return LOST
             item = self._next()
             if item is not None:
-                self._settlement = self._process(item)
+                settled = self._process(item)
+                if settled is not None:
+                    self._ahead.settle(settled)
                 self._jobs += 1
                 if self._jobs == self._settings.max_jobs:
                     return TOLD_TO if self._is_told_to_leave() else ENOUGH
@@ -124,20 +134,25 @@ class Worker:
         return self._signals > 0 or self._status == model.TERMINATING
 
     def _next(self) -> model.WorkItem | None:
-        """Settle the last job and claim the next, in one step."""
-        settlements = () if self._settlement is None else (self._settlement,)
+        """The next item taken ahead, or settle what is done and claim more, in one step."""
+        item = self._ahead.next()
+        if item is not None:
+            return item
+        self._end_pulse()
+        settlements = self._ahead.take()
+        room = self._settings.max_jobs - self._jobs if self._settings.max_jobs else None
+        size = self._ahead.size(room)
         asked_at = time.monotonic()
         answer = self._persist(
-            lambda: self._pool.exchange(self._me, settlements=settlements, claim=1)
+            lambda: self._pool.exchange(self._me, settlements=settlements, claim=size)
         )
-        self._settlement = None
         if answer is None:
             return None
         if settlements and not answer.items:
             self._happened(model.POOL_EMPTY)
         # A claim renews a lease of which less than half is left: half of it we have now.
         self._heard_at = max(self._heard_at, asked_at - self._lease / 2)
-        return answer.items[0] if answer.items else None
+        return self._ahead.begin(answer.items)
 
     def _wait(self) -> bool:
         """Sleep until there may be work; False when this worker has been idle for too long."""
@@ -169,9 +184,9 @@ class Worker:
         return self._me.worker_id not in decision.drain
 
     def _leave(self, left: str) -> None:
-        settlement = self._settlement
-        if settlement is not None:
-            self._persist(lambda: self._pool.settle_many([settlement]))
+        settlements = self._ahead.take_all()
+        if settlements:
+            self._persist(lambda: self._pool.settle_many(settlements))
             self._happened(model.POOL_EMPTY)
         self._persist(
             lambda: self._store.workers.update_status(self._me, model.TERMINATED, reason=left)
@@ -195,30 +210,14 @@ class Worker:
     def _process(self, item: model.WorkItem) -> model.Settlement | None:
         """Run the job; its settlement, or None when the claim was lost meanwhile."""
         if self._settings.isolation == "process":
-            outcome = self._in_a_child(item)
+            outcome, seconds = self._in_a_child(item), None
         else:
-            outcome = self._here(item)
+            began = time.monotonic()
+            outcome, seconds = self._here(item), time.monotonic() - began
         if outcome is None:
             return None
-        return self._settle(item, outcome)
-
-    def _settle(self, item: model.WorkItem, outcome: Outcome) -> model.Settlement:
-        ref = (item.id, item.token)
-        if outcome.ok:
-            return model.Settlement.of((*ref, model.COMPLETE, outcome.result, None, 0.0, None))
-        self._failed += 1
-        kind = model.POISON if outcome.poison else model.FAIL
-        kind = model.TRANSIENT if outcome.transient else kind
-        delay = outcome.delay_seconds
-        if delay is None:
-            delay = retry.backoff(
-                item.attempts + item.given_back,
-                base=self._settings.retry_base_seconds,
-                cap=self._settings.retry_cap_seconds,
-                jitter=int.from_bytes(os.urandom(4)) / (1 << 32),
-            )
-        error = payload.error_text(outcome.error)
-        return model.Settlement.of((*ref, kind, None, error, delay, None))
+        self._failed += not outcome.ok
+        return settlement(item, outcome, self._settings, seconds)
 
     def _in_a_child(self, item: model.WorkItem) -> Outcome | None:
         child = Child(self._processor, Job(self._pool, item))
@@ -243,24 +242,57 @@ class Worker:
                 return None
 
     def _here(self, item: model.WorkItem) -> Outcome | None:
-        from sprat.pulse import Pulse, Stopped  # threads: paid for only by those who use them
+        from sprat.pulse import Stopped
 
-        pulse = Pulse(
-            lambda: self._still_holds(item),
-            pause=self._until_heartbeat,
-            timeout=self._settings.timeout_seconds,
-        )
+        pulse = self._pulse or self._start_pulse()
+        job = Job(self._pool, item, lambda: pulse.stopped)
+        self._current = item
         try:
-            self._stop_job = pulse.stop_now
-            with pulse:
-                return attempt(self._processor, Job(self._pool, item, lambda: pulse.stopped))
+            pulse.begin()
+            outcome = attempt(self._processor, job)
+            pulse.finish()
+            return outcome
         except Stopped as why:
-            pulse.end()
+            pulse.finish()
             if str(why):
                 return Outcome(ok=False, error=str(why))
             if self._signals > 1:
                 self._hand_back(item)
             return None
+
+    def _start_pulse(self) -> Pulse:
+        from sprat.pulse import Pulse  # threads: paid for only by those who use them
+
+        pulse = self._pulse = Pulse(
+            self._beat, pause=self._until_beat, timeout=self._settings.timeout_seconds
+        )
+        self._stop_job = pulse.stop_now
+        pulse.start()
+        return pulse
+
+    def _end_pulse(self) -> None:
+        """After a batch: what comes next may be a wait, with a heartbeat of its own."""
+        pulse, self._pulse = self._pulse, None
+        if pulse is not None:
+            pulse.end()
+
+    def _until_beat(self) -> float:
+        due = self._until_heartbeat()
+        return min(due, LET_GO_SECONDS) if self._ahead else due
+
+    def _beat(self) -> bool:
+        """Beside a job: settle what is done, hand back what waits for it, and stay alive."""
+        if self._ahead:
+            self._let_go()
+        item = self._current
+        return item is None or not self._is_time_for_a_heartbeat() or self._still_holds(item)
+
+    def _let_go(self) -> None:
+        settlements = self._ahead.take_all()
+        try:
+            self._pool.settle_many(settlements)
+        except StoreUnavailable:
+            self._ahead.restore(settlements)
 
     def _hand_back(self, item: model.WorkItem) -> None:
         self._persist(lambda: self._pool.hand_back(item))
@@ -312,8 +344,3 @@ class Worker:
         self._signals += 1
         if self._signals > 1:
             self._stop_job()
-
-
-def _host() -> str:
-    """`socket.gethostname()`, without its 4 ms of imports."""
-    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
