@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+import os
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from worlds import World
 
 from sprat import model
 from sprat.job import Job
@@ -141,17 +142,23 @@ def test_a_worker_told_to_leave_hands_back_what_it_has_not_begun(
     assert {item.attempts for item in left} == {0}
 
 
-def test_a_job_out_of_time_is_stopped_and_the_next_one_is_not(
-    store: Store, pool: WorkPool, run: Run
-) -> None:
-    assert threading.current_thread() is threading.main_thread()
+def test_a_job_out_of_time_is_stopped_and_the_next_one_is_not(shared: World) -> None:
+    """In a process of its own: stopping a job kills whatever the process has started."""
+    pool = shared.open().pool("papers")
     pool.push_many([{"n": n} for n in range(100)], max_retries=1)
-
-    def job(job: Job) -> None:
-        if job.item.data["n"] == 70:
-            time.sleep(60)
-
-    run(job, timeout_seconds=0.3)
+    child = os.fork()
+    if child == 0:
+        Worker(
+            shared.open(),
+            "papers",
+            lambda job: time.sleep(60 if job.item.data["n"] == 70 else 0),
+            settings=model.PoolSettings(
+                isolation="none", idle_seconds=0.05, claim_ahead=100, timeout_seconds=0.3
+            ),
+            worker_id="w1",
+        ).run()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
     assert (pool.counts().done, pool.counts().poisoned) == (99, 1)
     poisoned = pool.items(status=model.POISONED)
     assert [item.data["n"] for item in poisoned] == [70]
