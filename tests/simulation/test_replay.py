@@ -20,7 +20,8 @@ class Keep:
     """Always the same size."""
 
     poll_seconds = 10.0
-    memory_seconds = 0.0
+    settle_seconds = 0.0
+    quiet_seconds = float("inf")
 
     def __init__(self, size: int) -> None:
         self.size = size

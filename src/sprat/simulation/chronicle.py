@@ -67,11 +67,14 @@ class Chronicle:
         self._open: dict[int, Bucket] = {}  # by begin: those that may still grow
         self._inside: deque[Bucket] = deque()  # the closed ones in the window, oldest first
         self._sums = Bucket(0)
+        self._stats: model.Stats | None = None  # None: something happened since it was made
         self._fine: deque[model.StatsBucket] = deque()
         self._coarse: deque[model.StatsBucket] = deque()
 
     def update(self, fleet: Fleet) -> None:
         """Count what happened since the last time."""
+        if fleet.finished or fleet.arrived > self._arrived or fleet.started > self._started:
+            self._stats = None
         arrivals, waits = fleet.arrivals, fleet.waits
         for job in range(self._arrived, fleet.arrived):
             self._bucket(arrivals[job]).arrivals += 1
@@ -87,7 +90,12 @@ class Chronicle:
         fleet.finished.clear()
         self._close(fleet.now)
 
-    def stats(self, now: float) -> model.Stats:
+    def stats(self) -> model.Stats:
+        if self._stats is None:
+            self._stats = self._summary()
+        return self._stats
+
+    def _summary(self) -> model.Stats:
         total = Bucket(0)
         total.add(self._sums)
         for bucket in self._open.values():
@@ -140,6 +148,7 @@ class Chronicle:
                 self._fine.append(bucket.as_record(FINE_SECONDS))
         while self._inside and self._inside[0].at + FINE_SECONDS <= now - self._window:
             self._sums.add(self._inside.popleft(), -1)
+            self._stats = None
         if not self._inside:
             self._sums = Bucket(0)  # what rounding left of the sums goes too
         self._roll_up(EPOCH + now)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sprat import model
 from sprat.scaling import policies
-from sprat.simulation.chronicle import EPOCH, Chronicle
+from sprat.simulation.chronicle import Chronicle
 from sprat.simulation.fleet import Terms
+from sprat.simulation.observation import Observation, Roll, worker_of
 from sprat.simulation.replay import replay
 
 TYPE_CHECKING = False
@@ -18,33 +19,35 @@ if TYPE_CHECKING:
     from sprat.simulation.trace import Trace
 
 POLL_SECONDS = 5.0
+QUIET_SECONDS = 15.0  # between passes while nothing happens
 WINDOW_SECONDS = 600.0  # as Pool.observe has it
 
 
 class PolicySizer:
     """Asks the policy that the settings name, at every pass."""
 
-    memory_seconds = float("inf")  # a forecast may ask for workers long before the next job
-
-    def __init__(self, settings: model.PoolSettings, *, poll_seconds: float = POLL_SECONDS) -> None:
-        self.poll_seconds = poll_seconds
+    def __init__(
+        self,
+        settings: model.PoolSettings,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        quiet_seconds: float = QUIET_SECONDS,
+    ) -> None:
+        self.poll_seconds = self.settle_seconds = poll_seconds
+        self.quiet_seconds = max(poll_seconds, quiet_seconds)
         self._settings = settings
         self._policy = policies.find(settings.policy)
         self._chronicle = Chronicle(
             window=WINDOW_SECONDS,
             history_seconds=float(getattr(self._policy, "HISTORY_SECONDS", 0.0)),
         )
-        self._idle = Records(model.ACTIVE)
-        self._busy = Records(model.ACTIVE, claims=1)
-        self._leaving = Records(model.TERMINATING, claims=1)
-        self._starting = Records(model.STARTING)
+        self._roll: Roll | None = None
         self._version = 0
         self._last_up: float | None = None
         self._last_down: float | None = None
         self._memory: Mapping[str, Any] = {}
 
     def poll(self, fleet: Fleet) -> None:
-        self._chronicle.update(fleet)
         seen = self.observe(fleet)
         decision: model.Decision = self._policy.decide(seen, self._settings)
         self._memory = decision.memory
@@ -56,55 +59,21 @@ class PolicySizer:
             fleet.launch(decision.launch)
         if decision.drain:
             self._last_down = seen.now
-            fleet.drain([int(name[1:]) for name in decision.drain])
+            fleet.drain(map(worker_of, decision.drain))
 
-    def observe(self, fleet: Fleet) -> model.Snapshot:
+    def observe(self, fleet: Fleet) -> Observation:
         """The pool as a store would show it."""
-        return model.Snapshot(
-            pool="simulated",
-            group=None,
+        self._chronicle.update(fleet)
+        if self._roll is None:
+            self._roll = Roll(fleet)
+        return Observation(
+            fleet,
+            self._roll,
+            self._chronicle,
             version=self._version,
-            now=EPOCH + fleet.now,
-            counts=model.Counts(pending=fleet.waiting, claimed=fleet.busy, done=fleet.done),
-            workers=tuple(self._workers(fleet)),
-            oldest_ready_seconds=fleet.oldest_wait,
-            last_up_at=self._last_up,
-            last_down_at=self._last_down,
-            stats=self._chronicle.stats(fleet.now),
-            history=self._chronicle.history(),
+            changed_at=(self._last_up, self._last_down),
             memory=self._memory,
         )
-
-    def _workers(self, fleet: Fleet) -> list[model.WorkerRecord]:
-        at = fleet.launched_at
-        workers = [self._starting.of(worker, at) for worker in fleet.starting]
-        workers += [self._idle.of(worker, at) for worker in fleet.idle]
-        for _, worker, _ in fleet.running:
-            records = self._leaving if worker in fleet.draining else self._busy
-            workers.append(records.of(worker, at))
-        return workers
-
-
-class Records:
-    """The records of workers in one state, made once for each worker."""
-
-    def __init__(self, status: str, claims: int = 0) -> None:
-        self._status = status
-        self._claims = claims
-        self._made: dict[int, model.WorkerRecord] = {}
-
-    def of(self, worker: int, launched_at: list[float]) -> model.WorkerRecord:
-        made = self._made.get(worker)
-        if made is None:
-            made = self._made[worker] = model.WorkerRecord(
-                worker_id=f"w{worker:06d}",
-                status=self._status,
-                pool_id="simulated",
-                started_at=EPOCH + launched_at[worker],
-                claims=self._claims,
-                lease_until=float("inf"),
-            )
-        return made
 
 
 def simulate(
@@ -114,6 +83,7 @@ def simulate(
     cold_start_seconds: float,
     wait_target: float | None = None,
     poll_seconds: float = POLL_SECONDS,
+    quiet_seconds: float = QUIET_SECONDS,
     on_push: bool = False,
     watch: Watcher | None = None,
 ) -> Outcome:
@@ -127,5 +97,5 @@ def simulate(
         max_jobs=settings.max_jobs,
         on_push=on_push,
     )
-    sizer = PolicySizer(settings, poll_seconds=poll_seconds)
+    sizer = PolicySizer(settings, poll_seconds=poll_seconds, quiet_seconds=quiet_seconds)
     return replay(trace, sizer, terms, wait_target=wait_target, policy=settings.policy, watch=watch)

@@ -9,8 +9,8 @@ from sprat.simulation.fleet import Fleet, Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Protocol
+    from collections.abc import Callable, Iterable
+    from typing import Any, Protocol
 
     from sprat.simulation.trace import Trace
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
         """Who sizes the fleet: called every `poll_seconds` with all there is to know."""
 
         poll_seconds: float
-        memory_seconds: float  # so long after the last event it has nothing more to decide
+        settle_seconds: float  # so long after the last event every pass is made,
+        quiet_seconds: float  # then one so often, until something happens
 
         def poll(self, fleet: Fleet) -> None: ...
 
@@ -73,6 +74,7 @@ def replay(
 ) -> Outcome:
     """The trace from its first job until all are done and the fleet has left."""
     fleet = Fleet(trace, terms)
+    fleet.advance(0.0)  # what is there from the beginning is seen by the first pass
     passes = 0
     tick = 0
     while not _is_over(fleet):
@@ -101,30 +103,42 @@ def _is_over(fleet: Fleet) -> bool:
 
 def _next_tick(fleet: Fleet, sizer: Sizer, tick: int) -> int:
     """The next pass; those are left out at which there would be nothing to decide."""
-    if fleet.now < fleet.changed_at + sizer.memory_seconds:
+    if fleet.now < fleet.changed_at + sizer.settle_seconds:
         return tick + 1
-    event = fleet.next_event()
-    if event == math.inf:
-        return tick + 1
-    return max(tick + 1, math.ceil(event / sizer.poll_seconds))
+    at = min(fleet.next_event(), fleet.now + sizer.quiet_seconds)
+    return tick + 1 if at == math.inf else max(tick + 1, math.ceil(at / sizer.poll_seconds))
 
 
 def _outcome(
     fleet: Fleet, trace: Trace, policy: str, wait_target: float | None, passes: int
 ) -> Outcome:
-    ordered = sorted(fleet.waits)
+    staying = [*fleet.starting, *fleet.idle]
+    paid = fleet.paid_seconds + sum(fleet.now - fleet.launched_at[one] for one in staying)
+    return summary(
+        fleet.waits,
+        policy=policy,
+        trace=trace.name,
+        paid_seconds=paid,
+        useful_seconds=trace.useful_seconds,
+        wait_target=wait_target,
+        ups=fleet.ups,
+        downs=fleet.downs,
+        launches=fleet.launches,
+        peak_workers=fleet.peak,
+        passes=passes,
+        seconds=fleet.now,
+    )
+
+
+def summary(waits: Iterable[float], *, wait_target: float | None, **facts: Any) -> Outcome:
+    """An outcome with what the waits say in it."""
+    ordered = sorted(waits)
     n = len(ordered)
     late = None
     if wait_target is not None:
         late = sum(wait > wait_target for wait in ordered) / n if n else 0.0
-    staying = [*fleet.starting, *fleet.idle]
-    paid = fleet.paid_seconds + sum(fleet.now - fleet.launched_at[one] for one in staying)
     return Outcome(
-        policy=policy,
-        trace=trace.name,
-        jobs=fleet.done,
-        paid_seconds=paid,
-        useful_seconds=trace.useful_seconds,
+        jobs=n,
         wait_mean=sum(ordered) / n if n else 0.0,
         wait_p50=_at(ordered, 0.5),
         wait_p95=_at(ordered, 0.95),
@@ -132,12 +146,7 @@ def _outcome(
         wait_max=_at(ordered, 1.0),
         wait_target=wait_target,
         late_share=late,
-        ups=fleet.ups,
-        downs=fleet.downs,
-        launches=fleet.launches,
-        peak_workers=fleet.peak,
-        passes=passes,
-        seconds=fleet.now,
+        **facts,
     )
 
 
