@@ -22,7 +22,7 @@ RUNGS = (
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
     {"backend", "settings", "trigger", "yaml_tree"},
     {"simulation"},
-    {"stores.memory", "stores.sqlite", "stores.redis", "stores.http"},
+    {"stores.memory", "stores.sqlite", "stores.postgres", "stores.redis", "stores.http"},
     {"pool"},
     {"registry"},
     {"store", "config", "worker_pool"},
@@ -43,6 +43,7 @@ RUNGS = (
 ONLY_LATE = {
     "stores.memory": {"store", "inlining"},
     "stores.sqlite": {"store"},
+    "stores.postgres": {"store"},
     "stores.redis": {"store"},
     "stores.http": {"store"},
 }
@@ -62,6 +63,7 @@ HEAVY = {
 }
 THIRD_PARTY = {
     "stores.sqlite": {"apsw"},
+    "stores.postgres": {"psycopg"},
     "stores.redis": {"hiredis"},
     "yaml_tree": {"ruamel"},
     "schedule": {"cronsim"},

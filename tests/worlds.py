@@ -10,7 +10,7 @@ from multiprocessing import Value
 from pathlib import Path
 
 import apsw
-from servers import redis
+from servers import postgres, redis
 from servers.orchestrator import Served
 
 from sprat import model
@@ -80,6 +80,23 @@ class SqliteWorld(World):
         db.close()
 
 
+class PostgresWorld(World):
+    """The tables are made once a test process, and emptied for each test."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
+        self.url = postgres.shared_url()
+        postgres.empty(self.url)
+
+    def open(self) -> Store:
+        store = open_store(self.url)
+        self.opened.append(store)
+        return store
+
+    def advance(self, seconds: float) -> None:
+        postgres.advance(self.url, seconds)
+
+
 class RedisWorld(World):
     def __init__(self, place: Path) -> None:
         super().__init__(place)
@@ -127,10 +144,12 @@ class HttpWorld(World):
 WORLDS: dict[str, Callable[[Path], World]] = {
     "memory": MemoryWorld,
     "sqlite": SqliteWorld,
+    "postgres": PostgresWorld,
     "redis": RedisWorld,
     "http": HttpWorld,
 }
-SHARED = ("sqlite", "redis", "http")  # those that other processes can open by `world.url`
+# Those that other processes can open by `world.url`.
+SHARED = ("sqlite", "postgres", "redis", "http")
 
 
 def all_items(pool: WorkPool) -> list[model.WorkItem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from sprat import model
-from sprat.errors import InvalidInput
+from sprat.errors import InvalidInput, MissingExtra
 from sprat.pool import WorkPool
 from sprat.registry import Workers
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sprat.backend import Backend
 
-SCHEMES = ("sqlite", "redis", "http", "https", "memory")
+SCHEMES = ("sqlite", "postgresql", "redis", "http", "https", "memory")
 
 
 class Store:
@@ -83,8 +83,8 @@ class Store:
 
 
 def open_store(url: str = "sqlite:///sprat.db") -> Store:
-    """Open `sqlite:///relative.db`, `sqlite:////absolute.db`, `redis://host`, `https://orchestrator`
-    (with the key in SPRAT_API_KEY) or `memory://`."""
+    """Open `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://user@host/database`,
+    `redis://host`, `https://orchestrator` (with the key in SPRAT_API_KEY) or `memory://`."""
     if not isinstance(url, str):
         raise InvalidInput(f"a store URL is a string, not {type(url).__name__}")
     scheme, colon, rest = url.partition("://")
@@ -98,6 +98,8 @@ def open_store(url: str = "sqlite:///sprat.db") -> Store:
         if rest.strip("/"):
             raise InvalidInput(f"{url!r}: a memory store has no name, write memory://")
         return Store(MemoryBackend(), url)
+    if scheme in ("postgresql", "postgres"):
+        return _open_postgres(url)
     if scheme.startswith(("redis", "valkey")):
         from sprat.stores.redis import RedisBackend
 
@@ -114,6 +116,8 @@ def preload(url: str) -> None:
     """Import what the store at this URL needs, and open nothing: for a process that forks."""
     if url.startswith("sqlite:"):
         from sprat.stores.sqlite import scaling, statistics  # noqa: F401
+    elif url.startswith("postgres"):
+        import sprat.stores.postgres
     elif url.startswith(("redis", "valkey")):
         import sprat.stores.redis.scaling  # noqa: F401
 
@@ -135,3 +139,13 @@ def _open_sqlite(url: str, rest: str) -> Store:
         sync = value
     path = os.path.abspath(path)
     return Store(SqliteBackend(path, sync_all=sync == "all"), f"sqlite:///{path}?sync={sync}")
+
+
+def _open_postgres(url: str) -> Store:
+    try:
+        from sprat.stores.postgres import PostgresBackend
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "psycopg":
+            raise
+        raise MissingExtra("psycopg is not installed: pip install 'sprat[postgres]'") from None
+    return Store(PostgresBackend(url), url)

@@ -100,6 +100,7 @@ def replace(bell: Path) -> None:
 
 
 @pytest.mark.alone
+@pytest.mark.parametrize("shared", ["sqlite"], indirect=True)  # the others have no such file
 @pytest.mark.parametrize("meddle", [delete, replace])
 def test_waiter_whose_bell_is_gone_wakes_and_hears_again(
     shared: World, waiter: Callable[[], float], meddle: Callable[[Path], None]

@@ -1,0 +1,190 @@
+"""The store in PostgreSQL 13 or newer, in a schema of its own: schema.sql has the tables.
+
+Each verb is one transaction. Those that workers call all day (push, exchange, look) are functions
+of the server, one round trip each: functions.sql and lanes.sql. The others are Python over
+transaction.py: items, claims, pools, workers, scaling, statistics, documents. connections.py has
+the connections and what happens when they end, complaints.py the errors, waiting.py lets an idle
+worker sleep, address.py reads the URL.
+"""
+
+from __future__ import annotations
+
+from sprat.backend import Backend
+from sprat.stores.postgres import address as addresses
+from sprat.stores.postgres import claims, documents, pools, scaling, statistics, waiting
+from sprat.stores.postgres import items as stored
+from sprat.stores.postgres import workers as registry
+from sprat.stores.postgres.connections import Connections
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sprat import model
+    from sprat.backend import ClaimRef, WorkerRef
+
+
+class PostgresBackend(Backend):
+    def __init__(self, url: str) -> None:
+        self._connections = Connections(addresses.parse(url))
+        self._ears = waiting.Ears(self._connections)
+        self._one = self._connections.repeatable
+        self._read = self._connections.read
+        self._write = self._connections.write
+
+    # -- items ------------------------------------------------------------------------------
+
+    def push(
+        self, pool: str, items: Sequence[model.NewItem], connection: object = None
+    ) -> list[str]:
+        return stored.push(self._connections, pool, items, connection)
+
+    def exchange(
+        self,
+        pool: str,
+        worker: WorkerRef | None = None,
+        *,
+        settlements: Sequence[model.Settlement] = (),
+        start: ClaimRef | None = None,
+        claim: int = 0,
+        announced: bool = False,
+        connection: object = None,
+    ) -> model.Exchange:
+        return claims.exchange(
+            self._connections, pool, worker, settlements, start, claim, announced, connection
+        )
+
+    def save(
+        self,
+        claim: ClaimRef,
+        *,
+        checkpoint: str | None = None,
+        progress: float | None = None,
+        note: str | None = None,
+    ) -> bool:
+        return self._one(lambda tx: claims.save(tx, claim, checkpoint, progress, note))
+
+    def release(self, pool: str, worker_id: str, started: Sequence[str] | None = None) -> int:
+        return self._write(claims.release, worker_id, pool=pool, started=started)[0]
+
+    def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
+        return self._write(stored.cancel, pool, item_ids)
+
+    def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
+        return self._write(stored.requeue, pool, item_ids)
+
+    def item(self, item_id: str) -> model.WorkItem:
+        return stored.get(self._connections, item_id)
+
+    def items(
+        self, pool: str, status: str | None, limit: int, after: str | None
+    ) -> list[model.WorkItem]:
+        return stored.page(self._connections, pool, status, limit, after)
+
+    def counts(self, pool: str) -> model.Counts:
+        return self._one(lambda tx: stored.counts(tx, pool))
+
+    def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
+        return waiting.wait(self._connections, self._ears, pool, worker, seconds)
+
+    # -- pools ------------------------------------------------------------------------------
+
+    def pools(self) -> list[str]:
+        return [name for (name,) in self._connections.call(pools.NAMES)]
+
+    def pool_state(self, pool: str) -> model.PoolState:
+        return self._one(lambda tx: pools.state(tx, pool))
+
+    def configure(self, pool: str, settings: str, version: int | None) -> bool:
+        return self._write(pools.configure, pool, settings, version)
+
+    def pause(self, pool: str, seconds: float | None) -> None:
+        self._write(pools.pause, pool, seconds)
+
+    def request_check(self, pool: str, max_workers: int) -> bool:
+        return self._write(pools.request_check, pool, max_workers)
+
+    def begin_check(self, pool: str) -> None:
+        self._one(lambda tx: tx.run(pools.ASK, (pool, None)))
+
+    def purge(self, pool: str, limit: int) -> int:
+        return self._write(pools.purge, pool, limit)
+
+    # -- workers ----------------------------------------------------------------------------
+
+    def register(self, worker: model.WorkerRegistration) -> model.WorkerRecord:
+        return self._write(registry.register, worker)
+
+    def heartbeat(
+        self, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
+    ) -> model.Heartbeat:
+        return self._write(registry.heartbeat, worker, metadata, holding)
+
+    def update_status(
+        self,
+        worker: WorkerRef,
+        status: str,
+        *,
+        reason: str | None = None,
+        started: Sequence[str] | None = None,
+    ) -> bool:
+        return self._write(registry.update_status, worker, status, reason, started)
+
+    def worker(self, worker_id: str) -> model.WorkerRecord | None:
+        return self._one(lambda tx: registry.get(tx, worker_id))
+
+    def workers(self, which: model.WorkerFilter) -> list[model.WorkerRecord]:
+        return self._read(registry.find, which)
+
+    def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
+        return self._write(registry.reap, pool, threshold)
+
+    # -- scaling ----------------------------------------------------------------------------
+
+    def observe(self, pool: str, group: str | None, window: float) -> model.Snapshot:
+        self._connections.write_notes()
+        return self._read(scaling.observe, pool, group, window)
+
+    def record(self, version: int, decision: model.Decision) -> model.RecordedDecision | None:
+        from sprat.payload import new_ids
+
+        worker_ids = [f"w-{one}" for one in new_ids(decision.launch)]
+        return self._write(scaling.record, version, decision, worker_ids)
+
+    def decisions(self, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:
+        return self._one(lambda tx: scaling.decisions(tx, pool, group, limit))
+
+    def stats(self, pool: str, seconds: float) -> model.Stats:
+        self._connections.write_notes()
+        return self._read(statistics.stats, pool, seconds)
+
+    def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
+        self._connections.write_notes()
+        return self._read(statistics.history, pool, seconds)
+
+    # -- documents and rates ------------------------------------------------------------------
+
+    def document(self, kind: str, name: str) -> model.Document | None:
+        return self._one(lambda tx: documents.get(tx, kind, name))
+
+    def documents(self, kind: str, limit: int, after: str | None) -> list[model.Document]:
+        return self._one(lambda tx: documents.page(tx, kind, limit, after))
+
+    def put(
+        self, kind: str, name: str, body: str | None, version: int | None, seconds: float | None
+    ) -> bool:
+        return self._write(documents.put, kind, name, body, version, seconds)
+
+    def take(self, name: str, amount: float, rate: float, burst: float) -> float:
+        return self._write(documents.take, name, amount, rate, burst)
+
+    # -- the store itself -------------------------------------------------------------------
+
+    def describe(self) -> dict[str, object]:
+        from sprat.stores.postgres import describing
+
+        return self._one(lambda tx: describing.describe(tx, self._connections))
+
+    def close(self) -> None:
+        self._ears.close()
+        self._connections.close()

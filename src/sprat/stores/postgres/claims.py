@@ -1,0 +1,315 @@
+"""Claims: taking items, settling them, and freeing those of the dead.
+
+An exchange that only completes, starts and claims is one call of a function (functions.sql).
+Failures are settled here, by the rules of retry.py, in the same transaction as the rest.
+"""
+
+from __future__ import annotations
+
+import os
+
+from sprat import jsontext, model, retry, tally
+from sprat.errors import UnknownItem
+from sprat.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from sprat.backend import ClaimRef, WorkerRef
+    from sprat.stores.postgres.connections import Connections
+    from sprat.stores.postgres.transaction import Transaction
+
+EXCHANGE = """
+SELECT * FROM sprat.exchange($1, $2, $3::int, $4::text[], $5::text[], $6::text[], $7, $8, $9::int,
+                             $10, $11::int, $12::bool)
+"""
+LOCK_WORKER = "SELECT 1 FROM sprat.worker_registry WHERE worker_id = $1 FOR SHARE"
+HELD = """
+SELECT seq, pool_name, grp, attempts, max_retries, ahead, suspect, given_back, claimed_at, tenant
+FROM sprat.work_pool WHERE id = $1 AND token = $2 AND status = 'claimed' FOR NO KEY UPDATE
+"""
+PUT_BACK = """
+UPDATE sprat.work_pool SET status = $3, attempts = $4, suspect = $5, given_back = $6,
+       error = coalesce($7, error), ready_at = $8, run_at = $9, finished_at = $10,
+       claimed_by = CASE WHEN $10::float8 IS NOT NULL THEN claimed_by END, ahead = 0,
+       last_token = coalesce($11, last_token), last_outcome = coalesce($12, last_outcome),
+       token = NULL
+WHERE pool_name = $1 AND seq = $2
+"""
+LAST_SETTLED = """
+SELECT CASE status WHEN 'done' THEN token ELSE last_token END,
+       CASE status WHEN 'done' THEN 'complete' ELSE last_outcome END, result
+FROM sprat.work_pool WHERE id = $1
+"""
+HELD_BY = """
+SELECT seq, pool_name, grp, attempts, max_retries, ahead, suspect, given_back, id
+FROM sprat.work_pool
+WHERE claimed_by = $1 AND status = 'claimed' AND ($2::text IS NULL OR pool_name = $2)
+ORDER BY id FOR NO KEY UPDATE
+"""
+SAVE = """
+UPDATE sprat.work_pool SET checkpoint = coalesce($3, checkpoint),
+       progress = coalesce($4::float8, progress), progress_note = coalesce($5, progress_note)
+WHERE id = $1 AND token = $2 AND status = 'claimed' RETURNING 1
+"""
+EXISTS = "SELECT 1 FROM sprat.work_pool WHERE id = $1"
+
+
+class Call(Record):
+    """One exchange as the function takes it. The tokens of its claims begin with `token`, which
+    is drawn before the first try: a repetition finds what that one claimed."""
+
+    pool: str
+    worker_id: str | None
+    incarnation: int | None
+    start_id: str | None
+    start_token: str | None
+    claim: int
+    token: str
+    ahead: int
+
+
+def exchange(
+    connections: Connections,
+    pool: str,
+    worker: WorkerRef | None,
+    settlements: Sequence[model.Settlement],
+    start: ClaimRef | None,
+    claim: int,
+    announced: bool,
+    connection: object = None,
+) -> model.Exchange:
+    worker_id, incarnation = worker or (None, None)
+    start_id, start_token = start or (None, None)
+    later = retry.ANNOUNCED if announced else retry.UNANNOUNCED
+    token = os.urandom(8).hex() + "-"
+    claim = claim if worker else 0
+    call = Call.of((pool, worker_id, incarnation, start_id, start_token, claim, token, later))
+    if connection is not None:
+        return connections.join(connection, _exchange, call, settlements)
+    if not _is_simple(settlements):
+        return connections.write(_exchange, call, settlements)
+    answer, stats, now = connections.repeatable(lambda tx: _at_once(tx, call, settlements))
+    if stats:
+        connections.note(stats, now)
+    return answer
+
+
+def _is_simple(settlements: Sequence[model.Settlement]) -> bool:
+    """Whether one call can settle them: all completed, none named twice."""
+    if len(settlements) < 2:
+        return not settlements or settlements[0].outcome == model.COMPLETE
+    return all(one[2] == model.COMPLETE for one in settlements) and len(
+        {one[0] for one in settlements}
+    ) == len(settlements)
+
+
+def _at_once(
+    tx: Transaction, call: Call, settlements: Sequence[model.Settlement]
+) -> tuple[model.Exchange, list[tally.Event], float]:
+    answer, now = _call(tx, call, settlements)
+    return answer, tx.tally.stats, now
+
+
+def _exchange(
+    tx: Transaction, call: Call, settlements: Sequence[model.Settlement]
+) -> model.Exchange:
+    """Settle one by one, in order, then the rest."""
+    if call.worker_id is not None:
+        tx.run(LOCK_WORKER, (call.worker_id,))  # before items, as everywhere
+    if len({one.item_id for one in settlements}) == len(settlements):
+        done = [one for one in settlements if one.outcome == model.COMPLETE]
+        others = {
+            one.item_id: _settle(tx, one) for one in settlements if one.outcome != model.COMPLETE
+        }
+        answer, _ = _call(tx, call, done)
+        others.update(zip([one.item_id for one in done], answer.settled, strict=True))
+        settled = tuple([others[one.item_id] for one in settlements])
+    else:
+        settled = tuple([_settle(tx, one) for one in settlements])
+        answer, _ = _call(tx, call, ())
+    return answer.replace(settled=settled)
+
+
+def _call(
+    tx: Transaction, call: Call, completions: Sequence[model.Settlement]
+) -> tuple[model.Exchange, float]:
+    """Complete, start and claim: one call of the function. The answer, and the store's time."""
+    pool, worker_id, incarnation, start_id, start_token, claim, token, ahead = call
+    ids = tokens = results = None
+    if completions:
+        ids, tokens, _, results, *_ = (list(column) for column in zip(*completions, strict=True))
+    values = (
+        *(pool, worker_id, incarnation, ids, tokens, results, start_id, start_token),
+        *(claim, token, ahead, tx.again),
+    )
+    rows = tx.run(EXCHANGE, values).fetchall()
+    now, places, claimed_at, started = rows[0][:4]
+    settled = _settled(tx, pool, completions, places or (), claimed_at or (), now)
+    took = tx.tally.took
+    items = []
+    for row in rows[1:]:
+        took(pool, "wait", now - row[4])
+        items.append(_claimed(row, pool, worker_id, now))
+    return model.Exchange.of((settled, started, tuple(items))), now
+
+
+def _settled(
+    tx: Transaction,
+    pool: str,
+    completions: Sequence[model.Settlement],
+    places: Sequence[int],
+    claimed_at: Sequence[float],
+    now: float,
+) -> tuple[bool, ...]:
+    if claimed_at:
+        tx.tally.happened(pool, "done", len(claimed_at))
+        for place, since in zip(places, claimed_at, strict=False):
+            seconds = completions[place - 1][6]
+            tx.tally.took(pool, "run", now - since if seconds is None else seconds)
+    if len(places) == len(completions):
+        return (True,) * len(places)
+    chosen = set(places)
+    return tuple([place + 1 in chosen for place in range(len(completions))])
+
+
+def _claimed(row: tuple[Any, ...], pool: str, worker_id: str | None, now: float) -> model.WorkItem:
+    _, _, _, _, _, item_id, data, attempts, retries, priority, tenant, group, key, *rest = row
+    epoch, token, checkpoint, progress, note, error, created_at, given_back = rest
+    return model.WorkItem.of(
+        (
+            *(item_id, pool, jsontext.loads(data), model.CLAIMED, attempts, retries),
+            *(priority, tenant or None, group or None, key, worker_id, epoch, token),
+            None if checkpoint is None else jsontext.loads(checkpoint),
+            *(progress, note, None, error, created_at, None, now, None, given_back),
+        )
+    )
+
+
+def save(
+    tx: Transaction,
+    claim: ClaimRef,
+    checkpoint: str | None,
+    progress: float | None,
+    note: str | None,
+) -> bool:
+    if tx.one(SAVE, (claim.item_id, claim.token, checkpoint, progress, note)):
+        return True
+    _last_settled(tx, claim.item_id)  # says so if there is no such item
+    return False
+
+
+# -- settling -----------------------------------------------------------------------------------
+
+
+def _settle(tx: Transaction, one: model.Settlement) -> bool:
+    held = tx.run(HELD, (one.item_id, one.token)).fetchone()
+    if held is None:
+        return _is_repetition(tx, one)
+    seq, pool, group, *numbers, claimed_at, tenant = held
+    if one.outcome == model.COMPLETE:
+        alone = Call.of((pool, None, None, None, None, 0, "", 0))
+        return _call(tx, alone, (one,))[0].settled[0]
+    if tenant:
+        tx.rings.add(pool)  # another item of this tenant may run now
+    if one.outcome != model.HAND_BACK:
+        tx.tally.took(pool, "run", tx.now - claimed_at if one.seconds is None else one.seconds)
+        tx.tally.happened(pool, "fail")
+    verdict = retry.after_failure(_numbers(numbers), one.outcome)
+    _end_claim(tx, seq, pool, group, verdict, one)
+    return True
+
+
+def _end_claim(
+    tx: Transaction,
+    seq: int,
+    pool: str,
+    group: str,
+    verdict: retry.Verdict,
+    one: model.Settlement | None,
+    error: str | None = None,
+) -> None:
+    """Write the item's next state; `one` is the settlement that ended the claim, if one did."""
+    poisoned = verdict.status == model.POISONED
+    delay = one.delay if one and not poisoned else 0.0
+    tx.run(
+        PUT_BACK,
+        (
+            *(pool, seq, verdict.status, verdict.attempts, verdict.suspect, verdict.given_back),
+            one.error if one else error,
+            tx.now + delay,
+            tx.now + delay if delay else None,
+            tx.now if poisoned else None,
+            *((one.token, one.outcome) if one else (None, None)),
+        ),
+    )
+    tx.tally.moved(pool, group, tally.CLAIMED, tally.POISONED if poisoned else tally.PENDING)
+    if delay:
+        tx.tally.count(pool, group, tally.DELAYED, 1)
+    if not poisoned:
+        tx.rings.add(pool)
+
+
+def _is_repetition(tx: Transaction, one: model.Settlement) -> bool:
+    """Whether this settle already happened and only its reply was lost."""
+    token, outcome, result = _last_settled(tx, one.item_id)
+    if one.token is None or token != one.token or outcome != one.outcome:
+        return False
+    return one.outcome != model.COMPLETE or result == one.result
+
+
+def _last_settled(tx: Transaction, item_id: str) -> tuple[Any, ...]:
+    row = tx.run(LAST_SETTLED, (item_id,)).fetchone()
+    if row is None:
+        raise UnknownItem(f"the store has no item {item_id!r}")
+    return row
+
+
+# -- releasing ----------------------------------------------------------------------------------
+
+
+def release(
+    tx: Transaction,
+    worker_id: str,
+    *,
+    pool: str | None = None,
+    started: Sequence[str] | None = None,
+    reason: str | None = None,
+) -> tuple[int, int]:
+    """Free the items of a dead worker: how many, and how many of them were poisoned."""
+    rows = tx.run(HELD_BY, (worker_id, pool)).fetchall()
+    poisoned = 0
+    for seq, owner, group, *numbers, item_id in rows:
+        counted = _numbers(numbers)
+        if started is not None and item_id in started and counted.ahead:
+            counted = counted.replace(ahead=0, attempts=counted.attempts + 1)
+        if not counted.ahead:
+            tx.tally.happened(owner, "fail")
+        verdict = retry.after_crash(counted, never_started=started is not None)
+        lost = f"worker {worker_id} was lost" + (f": {reason}" if reason else "")
+        is_out = verdict.status == model.POISONED
+        _end_claim(tx, seq, owner, group, verdict, None, lost if is_out else None)
+        poisoned += is_out
+    return len(rows), poisoned
+
+
+def hand_back(tx: Transaction, worker_id: str) -> int:
+    """Give back what a worker still holds when it leaves in good order."""
+    rows = tx.run(HELD_BY, (worker_id, None)).fetchall()
+    for seq, pool, group, *numbers, _ in rows:
+        verdict = retry.after_failure(_numbers(numbers), model.HAND_BACK)
+        _end_claim(tx, seq, pool, group, verdict, None)
+    return len(rows)
+
+
+def _numbers(numbers: Sequence[int]) -> retry.Tally:
+    attempts, max_retries, ahead, suspect, given_back = numbers
+    return retry.Tally(
+        attempts=attempts,
+        max_retries=max_retries,
+        ahead=ahead,
+        suspect=bool(suspect),
+        given_back=given_back,
+    )

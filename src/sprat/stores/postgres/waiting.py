@@ -1,0 +1,120 @@
+"""Sleeping until there is something to do.
+
+A waiter listens (LISTEN) on a connection of its own before it looks, so that no push in between is
+missed, and notes in the pool that it listens: a push into a pool where nobody does need not notify
+anybody. Whatever gets lost on the way is healed by the next look. Behind a pooler nobody can
+listen, and the looks come more often.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+
+import psycopg
+
+from sprat.stores.postgres.connections import connect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sprat.backend import WorkerRef
+    from sprat.stores.postgres.connections import Connections
+
+LOOK_AGAIN_SECONDS = 1.0  # a waiter looks this often even if nobody calls
+LOOK_AGAIN_POOLED_SECONDS = 0.1
+
+LOOK = "SELECT has_work, leaves, pause FROM sprat.look($1, $2, $3::int)"
+LISTENING = "SELECT sprat.listening($1)"
+
+
+def wait(
+    connections: Connections, ears: Ears, pool: str, worker: WorkerRef | None, seconds: float
+) -> bool:
+    connections.write_notes()
+    end = time.monotonic() + seconds
+    worker_id, incarnation = worker or (None, None)
+    with ears.lend() as ear:
+        while True:
+            ear.listen(pool)  # before looking: what comes after the look is heard
+            has_work, leaves, pause = connections.call(LOOK, (pool, worker_id, incarnation))[0]
+            left = end - time.monotonic()
+            if leaves or (left <= 0 and not has_work):
+                return False
+            if has_work:
+                return True
+            ear.wait(min(left, ear.patience, ear.patience if pause is None else max(pause, 0.0)))
+
+
+class Ears:
+    """The listening connections of one store: one for each thread that waits."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._free: list[Ear] = []
+
+    def lend(self) -> Ear:
+        return self._free.pop() if self._free else Ear(self._connections, self._free)
+
+    def close(self) -> None:
+        while self._free:
+            self._free.pop().close()
+
+
+class Ear:
+    def __init__(self, connections: Connections, free: list[Ear]) -> None:
+        self._connections = connections
+        self._free = free
+        self._db: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._pid = 0
+        self._inherited: list[object] = []
+        self.patience = LOOK_AGAIN_SECONDS
+
+    def __enter__(self) -> Ear:
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        self._free.append(self)
+
+    def listen(self, pool: str) -> None:
+        """From here on no call is missed. Look for work after this, then `wait`."""
+        if self._connections.is_pooled:
+            self.patience = LOOK_AGAIN_POOLED_SECONDS
+            return
+        self.patience = LOOK_AGAIN_SECONDS
+        try:
+            db = self._open()
+            db.pgconn.consume_input()
+            while db.pgconn.notifies():
+                pass
+        except psycopg.Error:  # the look says what is wrong, or finds the server there again
+            self.close()
+        self._connections.call(LISTENING, (pool,))
+
+    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._pid != os.getpid():
+            if self._db is not None:  # the parent's: neither used nor closed
+                self._inherited.append(self._db)
+                os.close(self._db.fileno())
+            self._db, self._pid = None, os.getpid()
+        if self._db is None:
+            self._db = connect(self._connections.address)
+            self._db.execute(f'LISTEN "{self._connections.address.schema}.bell"')
+        return self._db
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until somebody calls or the time is up."""
+        if self._db is None:
+            threading.Event().wait(seconds)
+            return
+        poll = select.poll()
+        poll.register(self._db.fileno(), select.POLLIN)
+        poll.poll(max(0.0, seconds) * 1000)
+
+    def close(self) -> None:
+        if self._db is not None and self._pid == os.getpid():
+            self._db.close()
+        self._db = None
