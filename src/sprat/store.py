@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from sprat import model
 from sprat.errors import InvalidInput, MissingExtra
@@ -68,6 +69,9 @@ class Store:
         return self.backend.describe()
 
     def close(self) -> None:
+        triggers = sys.modules.get("sprat.triggers")  # only if one may run here
+        if triggers is not None:
+            triggers.finish(self)
         self.backend.close()
 
     def __enter__(self) -> Self:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
+import os
+import shlex
+import sys
+import threading
+import time
+
 from sprat.cli import DONE, FAILED
 from sprat.cli.arguments import Namespace, Parser, seconds
-from sprat.cli.output import document, duration, number, table
+from sprat.cli.output import document, duration, number, table, talk
 from sprat.cli.target import known_pool, open_existing
-from sprat.triggers import firing, registry
+from sprat.trigger import WEBHOOK
+from sprat.triggers import firing, registry, webhook
 from sprat.triggers.tick import tick
 
 TYPE_CHECKING = False
@@ -15,6 +23,17 @@ if TYPE_CHECKING:
 
     from sprat.store import Store
     from sprat.trigger import Trigger
+
+
+LISTEN = "127.0.0.1:8780"
+
+
+def address(text: str) -> tuple[str, int]:
+    """For `type=`: a host and a port."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"it must be HOST:PORT such as {LISTEN}, not {text!r}")
+    return host, int(port)
 
 
 def parser() -> Parser:
@@ -35,6 +54,22 @@ def parser() -> Parser:
         default=0.0,
         metavar="SECONDS",
         help="what is due within so long is waited for",
+    )
+    what = "listen for signed requests that fire webhook triggers"
+    serve = family.add_parser("serve", help=what, what=what)
+    serve.add_argument(
+        "--listen",
+        type=address,
+        default=LISTEN,
+        metavar="HOST:PORT",
+        help=f"default {LISTEN}; port 0 takes a free one",
+    )
+    what = "show the headers that sign a request, and how to send it"
+    sign = family.add_parser("sign", help=what, what=what)
+    sign.add_argument("name", metavar="NAME")
+    sign.add_argument("--body", default="", metavar="TEXT", help="what the request carries")
+    sign.add_argument(
+        "--to", default=f"http://{LISTEN}", metavar="URL", help="where `serve` or a proxy listens"
     )
     what = "forget triggers"
     remove = family.add_parser("remove", help=what, what=what)
@@ -111,6 +146,46 @@ def _tick(store: Store, asked: Namespace) -> int:
     return DONE if all(fired.ok for fired in ticked.fired) else FAILED
 
 
+def _serve(store: Store, asked: Namespace) -> int:
+    """Until SIGTERM or Ctrl-C."""
+    from sprat.signals import Signals
+    from sprat.triggers.listener import Listener
+
+    hooks = [trigger for trigger in registry.every(store) if trigger.type == WEBHOOK]
+    for trigger in hooks:
+        webhook.secret_of(trigger, os.environ)
+    host, port = asked.listen
+    with Listener(store, host, port) as listener:
+        where = f"http://{host}:{listener.port}"
+        if asked.json:
+            document({"listening": where, "triggers": [trigger.name for trigger in hooks]})
+            sys.stdout.flush()
+        else:
+            talk(f"listening on {where} for {number(len(hooks), 'webhook')}; Ctrl-C ends it")
+        stop = threading.Thread(target=listener.shutdown)
+        with Signals(lambda: None if stop.ident else stop.start()):
+            listener.serve_forever(poll_interval=0.1)
+    return DONE
+
+
+def _sign(store: Store, asked: Namespace) -> int:
+    trigger = registry.find(store, asked.name)
+    secret = webhook.secret_of(trigger, os.environ)
+    now = int(time.time())
+    headers = {
+        webhook.TIMESTAMP: str(now),
+        webhook.SIGNATURE: webhook.sign(secret, now, asked.body.encode()),
+    }
+    url = f"{asked.to.rstrip('/')}{webhook.PATH}{trigger.name}"
+    if asked.json:
+        document({"url": url, "headers": headers, "body": asked.body})
+        return DONE
+    said = " ".join(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in headers.items())
+    print(f"curl -X POST {said} --data-binary {shlex.quote(asked.body)} {shlex.quote(url)}")
+    talk(f"good for {webhook.WINDOW_SECONDS:g} seconds, and once")
+    return DONE
+
+
 def _remove(store: Store, asked: Namespace) -> int:
     for name in asked.names:
         registry.find(store, name)  # all of them, or none
@@ -127,5 +202,7 @@ ACTIONS: dict[str, Callable[[Store, Namespace], int]] = {
     "list": _list,
     "fire": _fire,
     "tick": _tick,
+    "serve": _serve,
+    "sign": _sign,
     "remove": _remove,
 }

@@ -15,6 +15,7 @@ from sprat.scaling.brake import pause_left
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from threading import Thread
+    from typing import Any
 
     from sprat.model import PoolSettings
     from sprat.store import Store
@@ -45,6 +46,13 @@ def happened(store: Store, event: str, pool: str, settings: PoolSettings) -> Non
             _cue(store, name, event, pool, settings)
     except SpratError as error:
         _log(f"no trigger was fired for {event} in {pool}", error)
+
+
+def handler(event: object, context: object = None) -> dict[str, Any]:
+    """For AWS Lambda and its like: see function.py."""
+    from sprat.triggers import function
+
+    return function.handler(event, context)
 
 
 def _cue(store: Store, name: str, event: str, pool: str, settings: PoolSettings) -> None:
@@ -88,7 +96,7 @@ def _is_newly_empty(store: Store, pool: str) -> bool:
 
 # -- in the loop --------------------------------------------------------------------------------
 
-_threads: list[Thread] = []  # of this process, still running
+_running: list[tuple[Store, Thread]] = []  # in this process, now
 
 
 def _in_loop(store: Store, trigger: Trigger, event: str, pool: str) -> None:
@@ -105,17 +113,19 @@ def _in_loop(store: Store, trigger: Trigger, event: str, pool: str) -> None:
         try:
             firing.answer(store, trigger, event, pool)
         finally:
-            _threads.remove(thread)
+            _running.remove((store, thread))
 
     thread = threading.Thread(target=run, name=f"sprat trigger {trigger.name}")
-    _threads.append(thread)
+    _running.append((store, thread))
     thread.start()
 
 
-def finish() -> None:
-    """Wait for the triggers of this process, before it leaves without Python's own goodbyes."""
-    for thread in _threads:
-        thread.join()
+def finish(store: Store | None = None) -> None:
+    """Wait for the triggers that run in this process: before their store is closed, or before it
+    leaves without Python's own goodbyes."""
+    for used, thread in _running.copy():  # each takes itself off the list
+        if store in (None, used):
+            thread.join()
 
 
 def _log(what: str, error: SpratError) -> None:

@@ -32,16 +32,19 @@ class Ticked(Record):
     woken: tuple[str, ...] = ()
 
 
-def tick(store: Store, names: Sequence[str] = (), *, wait: float = 0.0) -> Ticked:
+def tick(
+    store: Store, names: Sequence[str] = (), *, wait: float = 0.0, limit: float | None = None
+) -> Ticked:
     """Fire what is due, of these triggers or of all. With `wait`, a trigger that is due within so
-    many seconds is waited for: cron and the store may not agree about the time."""
+    many seconds is waited for: cron and the store may not agree about the time. What is fired gets
+    `limit` seconds, if that is less than its own limit."""
     triggers = [registry.find(store, name) for name in names] or registry.every(store)
     crons = [trigger for trigger in triggers if trigger.type == CRON]
     if wait:
         _wait(store, crons, wait)
     now = registry.now(store)
     due = [trigger for trigger in crons if _take(store, trigger, now)]
-    fired = _fire_together(store, due)
+    fired = _fire_together(store, due, limit)
     if not names:
         registry.link(store)  # pools that came after their triggers
     pools = dict.fromkeys(t.pool for t in crons if t.pool) if names else store.pools()
@@ -68,27 +71,27 @@ def _wait(store: Store, triggers: Sequence[Trigger], wait: float) -> None:
         time.sleep(min(left) + PAST_DUE_SECONDS)
 
 
-def _fire_together(store: Store, triggers: Sequence[Trigger]) -> list[Fired]:
+def _fire_together(store: Store, triggers: Sequence[Trigger], limit: float | None) -> list[Fired]:
     """Side by side: one that takes long does not keep the others waiting."""
     if len(triggers) < 2:
-        return [_fire(store, trigger) for trigger in triggers]
+        return [_fire(store, trigger, limit) for trigger in triggers]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(len(triggers)) as threads:
-        return list(threads.map(lambda trigger: _fire(store, trigger), triggers))
+        return list(threads.map(lambda trigger: _fire(store, trigger, limit), triggers))
 
 
-def _fire(store: Store, trigger: Trigger) -> Fired:
+def _fire(store: Store, trigger: Trigger, limit: float | None) -> Fired:
     """A pass may run beside another; of anything else only one runs at a time."""
     if trigger.is_pass:
-        return firing.fire(store, trigger, event=DUE)
+        return firing.fire(store, trigger, event=DUE, limit=limit)
     answers: list[Fired] = []
     key = f"{trigger.name}/{DUE}"
     storms.ask(store, key)
     storms.answer(
         store,
         key,
-        lambda: answers.append(firing.fire(store, trigger, event=DUE)),
+        lambda: answers.append(firing.fire(store, trigger, event=DUE, limit=limit)),
         limit=trigger.timeout_seconds,
     )
     still_running = firing.Fired(

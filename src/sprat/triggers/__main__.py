@@ -1,0 +1,24 @@
+"""`python -m sprat.triggers`: the function's handler as a plain command, an event on its input."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from sprat.errors import SpratError
+from sprat.triggers.function import handler
+
+
+def main() -> int:
+    text = sys.stdin.read()
+    try:
+        answer = handler(json.loads(text) if text.strip() else {})
+    except (SpratError, ValueError) as error:
+        sys.stderr.write(f"sprat: {error}\n")
+        return 2
+    sys.stdout.write(json.dumps(answer) + "\n")
+    return 1 if answer.get("batchItemFailures") or answer.get("statusCode", 200) >= 400 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
