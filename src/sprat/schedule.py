@@ -67,7 +67,7 @@ def zone(name: object) -> str:
     """A time zone that is known here, or InvalidInput."""
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"timezone must be a name such as Europe/Berlin, not {name!r}")
-    _tzinfo(name)
+    tzinfo(name)
     return name
 
 
@@ -144,12 +144,13 @@ def _walk(schedule: str, timezone: str, at: int, *, reverse: bool) -> Iterator[f
 
     from cronsim import CronSim
 
-    moment = datetime.fromtimestamp(at, _tzinfo(timezone))
+    moment = datetime.fromtimestamp(at, tzinfo(timezone))
     for found in CronSim(fields(schedule), moment, reverse=reverse):
         yield found.timestamp()
 
 
-def _tzinfo(name: str) -> Any:
+def tzinfo(name: str) -> Any:
+    """The zone of this name, for `datetime`, or InvalidInput."""
     if name == UTC:
         import datetime
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-__all__ = ["Namespace", "Parser", "seconds", "whole"]
+__all__ = ["Namespace", "Parser", "address", "seconds", "whole"]
 
 JSON_HELP = "data as one JSON document on stdout, all talk on stderr"
 URL_HELP = f"the store; else SPRAT_URL, else `store` in ./{config.FILE}, else {config.DEFAULT_URL}"
@@ -83,6 +83,16 @@ def whole(low: int, high: int) -> Callable[[str], int]:
             ) from None
 
     return read
+
+
+def address(text: str) -> tuple[str, int]:
+    """For `type=`: where to listen, a host and a port."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not port.isascii() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(
+            f"it must be HOST:PORT such as 127.0.0.1:8780, not {text!r}"
+        )
+    return host, int(port)
 
 
 def seconds(text: str) -> float:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import shlex
 import sys
-import threading
 import time
 
-from sprat.cli import DONE, FAILED
-from sprat.cli.arguments import Namespace, Parser, seconds
+from sprat.cli import DONE, FAILED, triggers_install
+from sprat.cli.arguments import Namespace, Parser, address, seconds
 from sprat.cli.output import document, duration, number, table, talk
 from sprat.cli.target import known_pool, open_existing
 from sprat.trigger import WEBHOOK
@@ -26,14 +23,6 @@ if TYPE_CHECKING:
 
 
 LISTEN = "127.0.0.1:8780"
-
-
-def address(text: str) -> tuple[str, int]:
-    """For `type=`: a host and a port."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"it must be HOST:PORT such as {LISTEN}, not {text!r}")
-    return host, int(port)
 
 
 def parser() -> Parser:
@@ -71,6 +60,8 @@ def parser() -> Parser:
     sign.add_argument(
         "--to", default=f"http://{LISTEN}", metavar="URL", help="where `serve` or a proxy listens"
     )
+    what = "have cron, systemd, launchd or Kubernetes tick for cron triggers"
+    triggers_install.add_options(family.add_parser("install", help=what, what=what))
     what = "forget triggers"
     remove = family.add_parser("remove", help=what, what=what)
     remove.add_argument("names", metavar="NAME", nargs="+")
@@ -148,6 +139,8 @@ def _tick(store: Store, asked: Namespace) -> int:
 
 def _serve(store: Store, asked: Namespace) -> int:
     """Until SIGTERM or Ctrl-C."""
+    import threading
+
     from sprat.signals import Signals
     from sprat.triggers.listener import Listener
 
@@ -169,6 +162,8 @@ def _serve(store: Store, asked: Namespace) -> int:
 
 
 def _sign(store: Store, asked: Namespace) -> int:
+    import shlex
+
     trigger = registry.find(store, asked.name)
     secret = webhook.secret_of(trigger, os.environ)
     now = int(time.time())
@@ -202,6 +197,7 @@ ACTIONS: dict[str, Callable[[Store, Namespace], int]] = {
     "list": _list,
     "fire": _fire,
     "tick": _tick,
+    "install": triggers_install.main,
     "serve": _serve,
     "sign": _sign,
     "remove": _remove,
