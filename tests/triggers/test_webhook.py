@@ -112,6 +112,8 @@ def test_a_request_is_only_good_for_a_while(store: Store, tmp_path: Path) -> Non
         ({"headers": signed(b"{} ")}, 401),
         ({"path": "/triggers/nobody"}, 401),
         ({"path": "/triggers/"}, 401),
+        ({"path": "/triggers/" + "x" * 300}, 401),
+        ({"path": "/triggers/%00\n"}, 401),
         ({"path": "/triggers/a/b"}, 404),
         ({"path": "/"}, 404),
         ({"method": "GET"}, 405),

@@ -117,7 +117,7 @@ def main() -> int:
 
 
 def _key(trigger: Trigger, event: str, pool: str) -> str:
-    return f"{trigger.name}/{event}/{pool}"
+    return storms.key_of(trigger.name, event, pool)
 
 
 # -- what it does -------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ anyway: an event that nobody waits for costs nothing.
 
 from __future__ import annotations
 
-from sprat import jsontext, schedule
+from sprat import jsontext, payload, schedule
 from sprat.errors import InvalidInput
 from sprat.trigger import CRON, Trigger, checked
 
@@ -22,8 +22,11 @@ PAGE = 1000
 
 
 def stored(store: Store, name: str) -> Trigger | None:
-    """The trigger of this name, if there is one."""
-    found = store.backend.document(KIND, name)
+    """The trigger of this name, if there is one. What cannot be a name is nobody's."""
+    try:
+        found = store.backend.document(KIND, payload.pool_name(name))
+    except InvalidInput:
+        return None
     return None if found is None else _read(found.body)
 
 

@@ -22,6 +22,16 @@ ASKED_SECONDS = 60.0  # a run that has not begun by then never will: the next cu
 GRACE_SECONDS = 30.0  # beyond its time limit, before a run is taken for dead
 
 
+def key_of(*parts: str) -> str:
+    """A short name for what is asked for: documents have names of up to 128 characters."""
+    whole = "/".join(parts)
+    if len(whole) <= payload.MAX_NAME_CHARS:
+        return whole
+    import hashlib
+
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
 def ask(store: Store, key: str) -> bool:
     """Leave a mark; True for the one who has to start a run."""
     if store.backend.document(ASKED, key) is not None:

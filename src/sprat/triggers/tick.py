@@ -86,7 +86,7 @@ def _fire(store: Store, trigger: Trigger, limit: float | None) -> Fired:
     if trigger.is_pass:
         return firing.fire(store, trigger, event=DUE, limit=limit)
     answers: list[Fired] = []
-    key = f"{trigger.name}/{DUE}"
+    key = storms.key_of(trigger.name, DUE)
     storms.ask(store, key)
     storms.answer(
         store,
