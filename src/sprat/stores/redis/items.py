@@ -6,7 +6,7 @@ import os
 
 from sprat import jsontext, model
 from sprat.errors import UnknownWorker
-from sprat.stores.redis.rows import counts_of, item_of, micros, signed
+from sprat.stores.redis.rows import counts_of, handed_out, item_of, micros, signed
 from sprat.stores.redis.scripts import sha1
 
 TYPE_CHECKING = False
@@ -77,7 +77,7 @@ def exchange(
         (
             tuple([digit == "1" for digit in settled]),
             was_started == 1,
-            tuple([item_of(row) for row in rows]),
+            tuple([handed_out(row, pool, worker_id) for row in rows]),
         )
     )
 

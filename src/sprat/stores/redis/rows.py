@@ -46,6 +46,22 @@ def item_of(row: list[Any]) -> model.WorkItem:
     return model.WorkItem.of(row)
 
 
+def handed_out(row: list[Any], pool: str, worker_id: str) -> model.WorkItem:
+    """An item as its worker gets it; what is the same for all of them is not in the reply."""
+    item_id, data, attempts, max_retries, priority, tenant, group, key, epoch, token = row[:10]
+    created_at, claimed_at, given_back, *more = row[10:]
+    error, checkpoint, progress, note = more or (None, None, None, None)
+    return model.WorkItem.of(
+        (
+            *(item_id, pool, jsontext.loads(data), model.CLAIMED, attempts, max_retries),
+            *(priority, tenant or None, group or None, key, worker_id, epoch, token),
+            None if checkpoint is None else jsontext.loads(checkpoint),
+            None if progress is None else float(progress),
+            *(note, None, error, created_at / 1e6, None, claimed_at / 1e6, None, given_back),
+        )
+    )
+
+
 def worker_of(row: Sequence[Any]) -> model.WorkerRecord:
     values: list[Any] = list(row)
     values[5] = tuple(values[5])

@@ -6,8 +6,24 @@ local tag = KEYS[1]
 local call = redis.call
 local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
 
+local function inner(table_, name)
+  local found = table_[name]
+  if not found then
+    found = {}
+    table_[name] = found
+  end
+  return found
+end
+
+local pool_keys = {} -- made once a call: a batch asks for the same ones again and again
 local function pool_key(pool, name)
-  return tag .. ':pool:' .. pool .. ':' .. name
+  local of_pool = inner(pool_keys, pool)
+  local key = of_pool[name]
+  if not key then
+    key = tag .. ':pool:' .. pool .. ':' .. name
+    of_pool[name] = key
+  end
+  return key
 end
 
 -- A call with more values than Lua passes at once.
@@ -44,7 +60,7 @@ local ERROR, CHECKPOINT, PROGRESS, NOTE = 1, 2, 3, 4
 local FINISHED = {done = true, poisoned = true, cancelled = true}
 
 local loaded, changed, is_changed = {}, {}, {}
-local counts, stats, rings, added, removed = {}, {}, {}, {}, {}
+local counts, stats, rings, added, removed, done = {}, {}, {}, {}, {}, {}
 
 local function load_all(ids)
   for i = 1, #ids, 1000 do
@@ -100,21 +116,13 @@ end
 
 -- Additions to and removals from sorted sets, done together by `flush`.
 local function add(key, score, member)
-  local values = added[key]
-  if not values then
-    values = {}
-    added[key] = values
-  end
+  local values = inner(added, key)
   local n = #values
   values[n + 1], values[n + 2] = score, member
 end
 
 local function remove(key, member)
-  local values = removed[key]
-  if not values then
-    values = {}
-    removed[key] = values
-  end
+  local values = inner(removed, key)
   values[#values + 1] = member
 end
 
@@ -129,13 +137,8 @@ local function flush()
 end
 
 local function count_as(pool, group, status, n)
-  local of_pool = counts[pool]
-  if not of_pool then
-    of_pool = {}
-    counts[pool] = of_pool
-  end
-  local field = group .. '\1' .. status
-  of_pool[field] = (of_pool[field] or 0) + n
+  local of_group = inner(inner(counts, pool), group)
+  of_group[status] = (of_group[status] or 0) + n
 end
 
 local function count(item, n)
@@ -151,23 +154,20 @@ end
 
 -- Statistics: as histogram.py has them. a: arrived, w: waited, r: ran, d: done, f: failed.
 local function happened(pool, kind, microseconds, n)
-  local seconds = math.max(0, microseconds or 0) / 1000000
-  local bin = 0
-  if seconds > 0.001 then
-    bin = math.min(200, math.ceil(math.log(seconds * 1000) * 5.7707801635558536 - 1e-9))
+  local bin, seconds = 0, 0
+  if microseconds and microseconds > 0 then
+    seconds = microseconds / 1000000
+    if microseconds > 1000 then
+      bin = math.min(200, math.ceil(math.log(seconds * 1000) * 5.7707801635558536 - 1e-9))
+    end
   end
-  local of_pool = stats[pool]
-  if not of_pool then
-    of_pool = {}
-    stats[pool] = of_pool
-  end
-  local name = kind .. bin
-  local sums = of_pool[name]
+  local bins = inner(inner(stats, pool), kind)
+  local sums = bins[bin]
   n = n or 1
   if sums then
     sums[1], sums[2], sums[3] = sums[1] + n, sums[2] + seconds, sums[3] + seconds * seconds
   else
-    of_pool[name] = {n, seconds, seconds * seconds}
+    bins[bin] = {n, seconds, seconds * seconds}
   end
 end
 
@@ -181,14 +181,17 @@ local function add_sums(into, from)
   end
 end
 
-local function write_stats(pool, sums)
+local function write_stats(pool, kinds)
   local key = pool_key(pool, 'stats')
   local bucket = string.format('10:%d', math.floor(now / 10000000) * 10)
   local kept = call('HGET', key, bucket)
-  if kept then
-    local both = unpacked(kept)
-    add_sums(both, sums)
-    sums = both
+  local sums = kept and unpacked(kept) or {}
+  for kind, bins in pairs(kinds) do
+    local named = {}
+    for bin, some in pairs(bins) do
+      named[kind .. bin] = some
+    end
+    add_sums(sums, named)
   end
   call('HSET', key, bucket, pack(sums))
 end
@@ -243,30 +246,6 @@ local function wake(pool, what)
   end
 end
 
--- Write all that changed. The last step of every script that changes something.
-local function commit()
-  flush()
-  local rows = {}
-  for i, id in ipairs(changed) do
-    rows[2 * i - 1], rows[2 * i] = id, pack(loaded[id])
-  end
-  in_parts('HSET', tag .. ':items', rows)
-  for pool, fields in pairs(counts) do
-    local key = pool_key(pool, 'counts')
-    for field, n in pairs(fields) do
-      if n ~= 0 then
-        call('HINCRBY', key, field, n)
-      end
-    end
-  end
-  for pool, sums in pairs(stats) do
-    write_stats(pool, sums)
-  end
-  for pool, what in pairs(rings) do
-    wake(pool, what)
-  end
-end
-
 -- A lane is the ready items of one tenant and group. All lanes of a pool lie side by side in one
 -- sorted set without scores, each in order of priority and arrival.
 local function ready_member(id, item)
@@ -291,7 +270,7 @@ local function leave(id, item)
     remove(tag .. ':held', held_member(id, item))
     item[TOKEN] = false
     item[AHEAD] = 0
-  elseif FINISHED[status] then
+  elseif status ~= 'done' and FINISHED[status] then
     remove(pool_key(pool, status), id)
   end
 end
@@ -311,12 +290,74 @@ local function enter(id, item, status, delay)
       add(pool_key(pool, 'ready'), 0, ready_member(id, item))
       ring(pool, item[GROUP])
     end
+  elseif status == 'done' then
+    item[FINISHED_AT] = now
+    local ids = inner(done, pool)
+    ids[#ids + 1] = id
   elseif FINISHED[status] then
     item[FINISHED_AT] = now
     add(pool_key(pool, status), now, id)
   end
   count(item, 1)
   change(id)
+end
+
+-- Delete finished items, wherever they are noted but for the list of the done ones.
+local function forget(pool, ids)
+  load_all(ids)
+  for _, id in ipairs(ids) do
+    local item = loaded[id]
+    leave(id, item)
+    remove(pool_key(pool, 'order'), id)
+    if item[KEY] then
+      call('HDEL', pool_key(pool, 'keys'), item[KEY])
+    end
+  end
+  in_parts('HDEL', tag .. ':items', ids)
+  in_parts('HDEL', tag .. ':data', ids)
+  in_parts('HDEL', tag .. ':more', ids)
+  flush()
+end
+
+-- Done items are a list in the order of their ends; a pool keeps so many of them at most.
+local MOST_DONE = 1000000
+local function keep_done(pool, ids)
+  local key = pool_key(pool, 'done')
+  in_parts('RPUSH', key, ids)
+  local beyond = math.min(call('LLEN', key) - MOST_DONE, 2 * #ids)
+  if beyond > 0 then
+    forget(pool, call('LRANGE', key, 0, beyond - 1))
+    call('LTRIM', key, beyond, -1)
+  end
+end
+
+-- Write all that changed. The last step of every script that changes something.
+local function commit()
+  flush()
+  for pool, ids in pairs(done) do
+    keep_done(pool, ids)
+  end
+  local rows = {}
+  for i, id in ipairs(changed) do
+    rows[2 * i - 1], rows[2 * i] = id, pack(loaded[id])
+  end
+  in_parts('HSET', tag .. ':items', rows)
+  for pool, groups in pairs(counts) do
+    local key = pool_key(pool, 'counts')
+    for group, statuses in pairs(groups) do
+      for status, n in pairs(statuses) do
+        if n ~= 0 then
+          call('HINCRBY', key, group .. '\1' .. status, n)
+        end
+      end
+    end
+  end
+  for pool, sums in pairs(stats) do
+    write_stats(pool, sums)
+  end
+  for pool, what in pairs(rings) do
+    wake(pool, what)
+  end
 end
 
 -- Delayed items whose time has come are ready.

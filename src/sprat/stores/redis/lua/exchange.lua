@@ -51,24 +51,47 @@ end
 
 local function claim(about)
   local chosen, new_turns, turn = choose(pool, about, n, worker[W_CAPABILITIES])
-  local ready, ahead = pool_key(pool, 'ready'), announced and 1 or UNANNOUNCED
+  local ready, held = pool_key(pool, 'ready'), tag .. ':held'
+  local holder = worker_id .. '\1' .. pool .. '\1'
+  local ahead = announced and 1 or UNANNOUNCED
   for place, id in ipairs(chosen) do
     local item = loaded[id]
     happened(pool, 'w', now - item[READY_AT])
-    leave(id, item)
+    if new_turns then
+      remove(ready, ready_member(id, item))
+    end
+    count_as(pool, item[GROUP], 'pending', -1)
     item[STATUS] = 'claimed'
     count(item, 1)
     item[AHEAD] = place > 1 and ahead or 0
     item[ATTEMPTS] = item[ATTEMPTS] + (place > 1 and 0 or 1)
     item[CLAIMED_BY], item[CLAIMED_AT], item[EPOCH] = worker_id, now, item[EPOCH] + 1
     item[TOKEN] = request .. string.format('%x', place - 1)
-    add(tag .. ':held', 0, held_member(id, item))
+    add(held, 0, holder .. id)
     change(id)
   end
   if new_turns then
     keep_turns(pool, about, new_turns, turn)
+  elseif #chosen > 0 then
+    call('ZREMRANGEBYRANK', ready, 0, #chosen - 1)
   end
   return chosen
+end
+
+-- What its worker has to know of an item: the rest is the same for all.
+local function handed_out(id, item, data)
+  local attempts = item[ATTEMPTS] + (item[AHEAD] > 0 and 1 or 0) -- as its attempt will have
+  local reply = {
+    id, data, attempts, item[MAX_RETRIES], item[PRIORITY], item[TENANT], item[GROUP], item[KEY],
+    item[EPOCH], item[TOKEN], item[CREATED_AT], item[CLAIMED_AT], item[GIVEN_BACK],
+  }
+  if item[HAS_MORE] then
+    local more = more_of(id, item)
+    for place = 1, 4 do
+      reply[13 + place] = more[place]
+    end
+  end
+  return reply
 end
 
 local claimed = {}
@@ -93,12 +116,7 @@ local items = {}
 if #claimed > 0 then
   local data = call('HMGET', tag .. ':data', unpack(claimed))
   for place, id in ipairs(claimed) do
-    local item = loaded[id]
-    local reply = item_reply(id, item, data[place])
-    if item[AHEAD] > 0 then
-      reply[5] = item[ATTEMPTS] + 1 -- the number that its attempt will have
-    end
-    items[place] = reply
+    items[place] = handed_out(id, loaded[id], data[place])
   end
 end
 commit()

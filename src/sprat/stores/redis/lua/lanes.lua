@@ -25,7 +25,8 @@ local function in_order(pool, n)
   load_all(ids)
   for i = 2, #ids do
     if not may_run_ahead(loaded[ids[i]]) then
-      return {unpack(ids, 1, i - 1)}
+      ids = {unpack(ids, 1, i - 1)}
+      break
     end
   end
   return ids

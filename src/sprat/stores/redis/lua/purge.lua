@@ -15,32 +15,35 @@ if about[SETTINGS] then
   end
 end
 
-local function forget(ids)
-  load_all(ids)
-  for _, id in ipairs(ids) do
-    local item = loaded[id]
-    leave(id, item)
-    remove(pool_key(pool, 'order'), id)
-    if item[KEY] then
-      call('HDEL', pool_key(pool, 'keys'), item[KEY])
-    end
+-- Up to n items with this status that ended before a moment.
+local function ended(status, before, n)
+  local key = pool_key(pool, status)
+  if status ~= 'done' then
+    return call('ZRANGEBYSCORE', key, '-inf', '(' .. string.format('%.0f', before), 'LIMIT', 0, n)
   end
-  call('HDEL', tag .. ':items', unpack(ids))
-  call('HDEL', tag .. ':data', unpack(ids))
-  call('HDEL', tag .. ':more', unpack(ids))
-  flush()
+  local ids = {}
+  local oldest = call('LRANGE', key, 0, n - 1)
+  load_all(oldest)
+  for place, id in ipairs(oldest) do
+    if loaded[id][FINISHED_AT] >= before then
+      break
+    end
+    ids[place] = id
+  end
+  return ids
 end
 
 local n = 0
 for status, seconds in pairs(keep) do
   while seconds and n < limit do
-    local before = '(' .. string.format('%.0f', now - seconds * 1000000)
-    local ids = call('ZRANGEBYSCORE', pool_key(pool, status), '-inf', before,
-      'LIMIT', 0, math.min(SLICE, limit - n))
+    local ids = ended(status, now - seconds * 1000000, math.min(SLICE, limit - n))
     if #ids == 0 then
       break
     end
-    forget(ids)
+    forget(pool, ids)
+    if status == 'done' then
+      call('LTRIM', pool_key(pool, status), #ids, -1)
+    end
     n = n + #ids
   end
 end
