@@ -1,9 +1,9 @@
 """The Redis store beside the bare floor, on one private server with an append-only file.
 
-`python -m bench.redis_store`: CPU microseconds a job of a batched drain (worker + server), one job at a
-time, bulk push, and latency on an idle worker. The floor is the least that a safe queue can do in Lua
-with nothing around it: pop n ids, note them as held with a token, read their payloads; then check the
-token and delete. `sprat_on` measures our side on any server; other benchmarks may call it.
+`python -m bench.redis_store`: CPU microseconds a job of a batched drain (worker + server), one job
+at a time, bulk push, and latency on an idle worker. The floor is the least that a safe queue can do
+in Lua with nothing around it: take n ids, note them as held with a token, read their payloads; then
+check the token and delete. `sprat_on` measures our side on any server; others may call it.
 """
 
 from __future__ import annotations

@@ -6,29 +6,42 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import apsw
 import pytest
 from fleets import MARKER, Fleet
-from worlds import check_counts
+from worlds import SHARED, WORLDS, check_counts
+
+# Fleets work over every store; these tests prove it, and the others run over SQLite only.
+EVERYWHERE = {"test_fleet_nine_steps", "test_fleet_crash", "test_fleet_burst", "test_fleet_push"}
+STORES = [name for name in SHARED if name != "http"]  # there, fleets are the server's affair
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "fleet" in metafunc.fixturenames:
+        stores = STORES if metafunc.module.__name__ in EVERYWHERE else ("sqlite",)
+        metafunc.parametrize("fleet", stores, indirect=True)
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+def fleet(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Fleet]:
     name = uuid.uuid4().hex
     monkeypatch.setenv(MARKER, name)  # every SPRAT_ variable reaches the workers
     monkeypatch.setenv("SPRAT_LOG", str(tmp_path / "nests.log"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # where nests keep their locks
-    fleet = Fleet(tmp_path, name)
+    world = WORLDS[request.param](tmp_path)
+    fleet = Fleet(tmp_path, name, world.url)
     try:
         yield fleet
         if not fleet.may_stay:
             fleet.until_gone()
         check_counts(fleet.pool)
-        check_file(tmp_path / "fleet.db")
+        world.check()
         assert "Traceback" not in told(tmp_path)
     finally:
         fleet.end()
         fleet.close()
+        world.close()
         print(told(tmp_path))
 
 
@@ -36,11 +49,3 @@ def told(place: Path) -> str:
     """What the nests and their workers had to say."""
     log = place / "nests.log"
     return log.read_text() if log.exists() else ""
-
-
-def check_file(path: Path) -> None:
-    db = apsw.Connection(str(path))
-    try:
-        assert db.execute("PRAGMA integrity_check").get == "ok"
-    finally:
-        db.close()

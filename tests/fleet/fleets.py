@@ -36,10 +36,10 @@ def eventually(condition: Callable[[], T], within: float = PATIENCE, what: objec
 class Fleet:
     """The pool `papers` of a fresh store, its processes, and the log that its jobs write."""
 
-    def __init__(self, place: Path, name: str) -> None:
+    def __init__(self, place: Path, name: str, url: str) -> None:
         self.place = place
         self.mark = f"{MARKER}={name}".encode()
-        self.url = f"sqlite:///{place / 'fleet.db'}"
+        self.url = url
         self.store = open_store(self.url)
         self.pool = self.store.pool(POOL)
         self.log = place / "jobs.log"

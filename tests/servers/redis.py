@@ -65,7 +65,9 @@ class RedisServer:
                 socket.create_connection(("127.0.0.1", self.port)).close()
                 return True
             return self.ask("PING") == "PONG"
-        except (OSError, ReplyError):
+        except ReplyError as error:
+            return "NOAUTH" in str(error)
+        except OSError:
             return False
 
     def ask(self, *command: str | int) -> Any:

@@ -85,6 +85,10 @@ def _file() -> Finding:
 
 def _store(store: Store) -> Iterator[Finding]:
     about = store.describe()
+    if about["kind"] == "redis":
+        yield from _redis(about)
+        yield _clock(store)
+        return
     where = about.get("path", about["kind"])
     yield Finding(check="store", state=OK, detail=f"{where}, schema {about.get('schema')}")
     if about["kind"] == "sqlite":
@@ -97,10 +101,30 @@ def _store(store: Store) -> Iterator[Finding]:
         detail = "only its owner can read it" if not mode else "others than its owner can read it"
         yield Finding(check="file", state=WARN if mode else OK, detail=detail)
     yield Finding(check="durability", state=OK, detail=f"synced to disk: {about.get('synced')}")
+    yield _clock(store)
+
+
+def _redis(about: dict[str, object]) -> Iterator[Finding]:
+    yield Finding(check="store", state=OK, detail=f"{about['where']}, {about['server']}")
+    role = about["role"]
+    if role not in ("master", "unknown"):
+        yield Finding(check="role", state=FAIL, detail=f"a {role}, which cannot be written")
+    dangers = about["dangers"]
+    assert isinstance(dangers, list)
+    for danger in dangers:
+        yield Finding(check="durability", state=FAIL, detail=danger)
+    if not dangers:
+        known = f"append-only file {about['aof']}, synced {about['fsync']}"
+        state = WARN if about["aof"] == "unknown" else OK
+        detail = f"{known}, eviction {about['eviction']}"
+        yield Finding(check="durability", state=state, detail=detail)
+
+
+def _clock(store: Store) -> Finding:
     ahead = store_now(store) - _wall()
     state = OK if abs(ahead) < SKEW_SECONDS else WARN
     which = "agrees with" if state == OK else f"is {duration(abs(ahead))} off"
-    yield Finding(check="clock", state=state, detail=f"the store's clock {which} this machine's")
+    return Finding(check="clock", state=state, detail=f"the store's clock {which} this machine's")
 
 
 def _wall() -> float:

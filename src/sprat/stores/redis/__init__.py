@@ -49,7 +49,11 @@ class RedisBackend(Backend):
 
         self._link = Link(parse(url))
         self._bells = bell.Bells(self._link)
-        health.check(self._link)
+        try:
+            health.check(self._link)
+        except BaseException:
+            self.close()
+            raise
 
     # -- items ------------------------------------------------------------------------------
 
