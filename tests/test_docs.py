@@ -22,7 +22,10 @@ DECISIONS = sorted(TOP.glob("docs/decisions/[0-9]*.md"))
 RUNNABLE = [
     TOP / "README.md",
     TOP / "docs" / "start.md",
-    *(TOP / "docs" / "learn" / f"{page}.md" for page in ("tasks", "scaling", "in-process")),
+    *(
+        TOP / "docs" / "learn" / f"{page}.md"
+        for page in ("tasks", "scaling", "in-process", "simulation")
+    ),
 ]
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

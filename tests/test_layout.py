@@ -56,7 +56,12 @@ LEAN = {
     *("registry", "store", "stores", "stores.sqlite", "stores.http", "cli", "job"),
     *("processor", "worker", "using", "tasks"),
 }
-NOT_LEAN = {"cli.demo", "cli.arguments", "cli.probe"}  # in a lean package, but imported on demand
+NOT_LEAN = {
+    "cli.demo",
+    "cli.simulate",
+    "cli.arguments",
+    "cli.probe",
+}  # in a lean package, but imported on demand
 HEAVY = {
     *("argparse", "asyncio", "contextlib", "dataclasses", "datetime", "inspect", "logging"),
     *("pathlib", "re", "subprocess", "tempfile", "typing", "urllib", "uuid"),

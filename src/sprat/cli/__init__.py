@@ -35,6 +35,7 @@ COMMANDS = {
     "jobs": ("sprat.cli.jobs", "list, show, requeue, cancel or purge jobs"),
     "workers": ("sprat.cli.workers", "list, show or drain workers"),
     "explain": ("sprat.cli.explain", "tell why the fleet has the size it has"),
+    "simulate": ("sprat.cli.simulate", "replay a trace through policies and compare them"),
     "triggers": ("sprat.cli.triggers", "list, fire, install or serve what starts a pass"),
     "pause": ("sprat.cli.pause", "hand out no more jobs of a pool"),
     "resume": ("sprat.cli.resume", "hand them out again"),

@@ -1,0 +1,82 @@
+"""A pool's history becomes a trace again, and a simulated pool shows what a store would show."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from sprat import model
+from sprat.errors import InvalidInput
+from sprat.simulation import recorded
+from sprat.simulation.chronicle import EPOCH
+from sprat.simulation.fleet import Fleet, Terms
+from sprat.simulation.policy import PolicySizer
+from sprat.simulation.trace import Trace
+from sprat.stores.memory.ledger import Ledger
+
+
+def bucket(at: float, arrivals: int, run: float = 0.0, finished: int = 0) -> model.StatsBucket:
+    return model.StatsBucket(
+        at=at, seconds=10.0, arrivals=arrivals, finished=finished, run_seconds=run
+    )
+
+
+def test_arrivals_are_spread_over_their_stretch() -> None:
+    trace = recorded.as_trace("p", [bucket(100, 2, 8.0, 2), bucket(120, 1, 30.0, 3)], scv=0.0)
+    assert list(trace.arrivals) == [0.0, 5.0, 22.5]
+    assert list(trace.services) == [4.0, 4.0, 10.0]
+
+
+def test_a_stretch_in_which_nothing_ended_has_the_overall_mean() -> None:
+    trace = recorded.as_trace("p", [bucket(100, 1), bucket(120, 1, 30.0, 3)], scv=0.0)
+    assert list(trace.services) == [10.0, 10.0]
+
+
+def test_running_times_keep_their_mean_and_spread() -> None:
+    trace = recorded.as_trace("p", [bucket(0, 5000, 50000.0, 5000)], scv=1.5)
+    mean = sum(trace.services) / trace.jobs
+    scv = sum(s * s for s in trace.services) / trace.jobs / mean**2 - 1
+    assert mean == pytest.approx(10.0, rel=0.02)
+    assert scv == pytest.approx(1.5, rel=0.15)
+    again = recorded.as_trace("p", [bucket(0, 5000, 50000.0, 5000)], scv=1.5)
+    assert again == trace
+
+
+def test_no_history_is_said() -> None:
+    with pytest.raises(InvalidInput, match="no recorded history"):
+        recorded.as_trace("p", [], scv=0.0)
+
+
+def test_a_policy_sees_the_statistics_that_a_store_would_show() -> None:
+    """The same jobs, counted by the simulator and by a store's own ledger."""
+    jobs = 400
+    arrivals = array("d", (37.0 * n % 977 + 9.0 * n for n in range(jobs)))
+    trace = Trace(
+        name="t",
+        arrivals=array("d", sorted(arrivals)),
+        services=array("d", (1.0 + 13.0 * n % 71 for n in range(jobs))),
+    )
+    fleet = Fleet(trace, Terms(cold_start_seconds=30.0))
+    sizer = PolicySizer(model.PoolSettings(policy="fixed"))
+    ledger, ends = Ledger(), []
+    fleet.launch(5)
+    counted = (0, 0)
+    for step in range(1, 400):
+        fleet.advance(5.0 * step)
+        for job in range(counted[0], fleet.arrived):
+            ledger.count(EPOCH + fleet.arrivals[job], "arrive")
+        for job in range(counted[1], fleet.started):
+            began = fleet.arrivals[job] + fleet.waits[job]
+            ledger.count(EPOCH + began, "wait", fleet.waits[job])
+            ends.append((began + fleet.services[job], fleet.services[job]))
+        counted = fleet.arrived, fleet.started
+        for end, seconds in [one for one in ends if one[0] <= fleet.now]:
+            ledger.count(EPOCH + end, "run", seconds)
+            ledger.count(EPOCH + end, "done")
+            ends.remove((end, seconds))
+        mine = sizer.observe(fleet).as_record().stats
+        theirs = ledger.stats(EPOCH + fleet.now, 600.0)
+        assert mine.as_dict() == pytest.approx(theirs.as_dict())
+    assert mine.finished > 10
+    assert sizer.observe(fleet).as_record().active == 5
