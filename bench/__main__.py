@@ -9,15 +9,11 @@ import datetime
 import platform
 import sys
 import time
-from pathlib import Path
 
 import sprat
 from bench import driver, environment, growth, latency, peers_sqlite, worker_start
 from bench.measure import QUICK
-
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-BEGIN = "<!-- begin: written by `make bench` -->"
-END = "<!-- end: written by `make bench` -->"
+from bench.page import write
 
 
 def report() -> str:
@@ -50,17 +46,8 @@ def report() -> str:
     return "\n\n".join(parts)
 
 
-def write(text: str) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    head, found, rest = page.partition(BEGIN)
-    _, ended, tail = rest.partition(END)
-    if not (found and ended):
-        raise SystemExit(f"{PAGE} has lost its markers {BEGIN!r} and {END!r}")
-    PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
-
-
 if __name__ == "__main__":
     text = report()
     print(text)
     if not QUICK:
-        write(text)
+        write("make bench", text)

@@ -1,0 +1,180 @@
+"""Who is measured, with which versions and settings. A job is acknowledged when it is done wherever
+the queue offers that; where it does not, the settings say so."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from bench import environment
+from bench.peers.servers import Postgres, Redis, Server, Sqlite
+from bench.peers.trial import Contender
+
+HIREDIS = "hiredis==3.5.0"
+
+
+def _peer(name: str, pinned: tuple[str, ...], **how: object) -> Callable[[], Contender]:
+    """Its environment is made when it is its turn."""
+    label = f"{name} {pinned[0].partition('==')[2]}"
+
+    def make() -> Contender:
+        return Contender(name=label, python=environment.python(pinned), **how)  # type: ignore[arg-type]
+
+    return make
+
+
+def _ours(name: str, ahead: int, jobs: int, settings: str) -> Callable[[], Contender]:
+    work = ("{python}", "-m", "side", "peer_sprat", "work", str(ahead))
+    return lambda: Contender(
+        name=name,
+        python=sys.executable,
+        script="peer_sprat",
+        one=work,
+        best=work,
+        processes=2,
+        jobs=jobs,
+        settings=settings,
+    )
+
+
+def _floor(script: str, batch: int) -> Callable[[], Contender]:
+    work = ("{python}", "-m", "side", script, "work")
+    return lambda: Contender(
+        name="bare statements, no library",
+        python=sys.executable,
+        script=script,
+        one=work,
+        best=work,
+        processes=2,
+        jobs=20_000,
+        settings=f"{batch} at a time: no lease, no token, no retry",
+        waits=False,
+    )
+
+
+AHEAD = _ours("sprat", 100, 20_000, "claim_ahead 100, isolation none")
+ALONE = _ours("sprat, one at a time", 1, 5_000, "claim_ahead 1, isolation none")
+
+CASES: dict[type[Server], list[Callable[[], Contender]]] = {
+    Redis: [
+        AHEAD,
+        ALONE,
+        _peer(
+            "Dramatiq",
+            ("dramatiq[redis]==2.2.1", HIREDIS),
+            script="peer_dramatiq",
+            one=("{bin}/dramatiq", "peer_dramatiq", "-p", "1", "-t", "8"),
+            best=("{bin}/dramatiq", "peer_dramatiq", "-p", "2", "-t", "8"),
+            settings="8 threads a process",
+        ),
+        _peer(
+            "Huey",
+            ("huey==3.5.4", "redis==8.1.0", HIREDIS),
+            script="peer_huey",
+            one=("{bin}/huey_consumer", "peer_huey.huey", "-w", "1", "-k", "thread"),
+            best=("{bin}/huey_consumer", "peer_huey.huey", "-w", "2", "-k", "process"),
+            settings="a job is forgotten when it is handed out",
+        ),
+        _peer(
+            "Taskiq",
+            ("taskiq==0.13.0", "taskiq-redis==1.2.4", HIREDIS),
+            script="peer_taskiq",
+            one=("{bin}/taskiq", "worker", "peer_taskiq:broker", "--workers", "1"),
+            best=("{bin}/taskiq", "worker", "peer_taskiq:broker", "--workers", "2"),
+            settings="stream broker",
+            jobs=3000,
+        ),
+        _peer(
+            "SAQ",
+            ("saq[redis,hiredis]==0.26.4",),
+            script="peer_saq",
+            one=("{bin}/saq", "peer_saq.settings"),
+            best=("{bin}/saq", "peer_saq.settings", "--workers", "2"),
+            settings="10 jobs at a time",
+            jobs=2000,
+        ),
+        _peer(
+            "Celery",
+            ("celery[redis]==5.7.0", HIREDIS),
+            script="peer_celery",
+            one=("{bin}/celery", "-A", "peer_celery", "worker", "-P", "solo", "-l", "ERROR"),
+            best=("{bin}/celery", "-A", "peer_celery", "worker", "-c", "2", "-l", "ERROR"),
+            settings="acks_late, prefetch 50, no results; solo, and prefork for two cores",
+            jobs=2000,
+        ),
+        _peer(
+            "arq",
+            ("arq==0.28.0", HIREDIS),
+            script="peer_arq",
+            one=("{bin}/arq", "peer_arq.Worker"),
+            best=("{bin}/arq", "peer_arq.Worker"),
+            processes=2,
+            settings="50 jobs at a time, looks every 20 ms",
+            jobs=2000,
+        ),
+        _peer(
+            "RQ",
+            ("rq==2.12.0", "redis==8.1.0", HIREDIS),
+            script="peer_rq",
+            one=("{bin}/rq", "worker", "-w", "rq.worker.SimpleWorker", "-u", "{url}", "bench"),
+            best=("{bin}/rq", "worker", "-w", "rq.worker.SimpleWorker", "-u", "{url}", "bench"),
+            processes=2,
+            settings="SimpleWorker: no fork",
+            jobs=1000,
+        ),
+        _floor("floor_redis", 50),
+    ],
+    Postgres: [
+        AHEAD,
+        ALONE,
+        _peer(
+            "PgQueuer",
+            ("pgqueuer[asyncpg,cli]==1.6.0", "uvloop==0.23.0"),
+            script="peer_pgqueuer",
+            one=("{bin}/pgq", "run", "peer_pgqueuer:main", "--batch-size", "100"),
+            best=("{bin}/pgq", "run", "peer_pgqueuer:main", "--batch-size", "100"),
+            processes=2,
+            settings="asyncpg, uvloop, batches of 100",
+            jobs=10_000,
+        ),
+        _peer(
+            "Chancy",
+            ("chancy==0.26.0", "psycopg[binary]==3.3.8"),
+            script="peer_chancy",
+            one=("{python}", "-m", "side", "peer_chancy", "work"),
+            best=("{python}", "-m", "side", "peer_chancy", "work"),
+            processes=2,
+            settings="coroutines, 100 at a time, eager polling",
+            jobs=3000,
+        ),
+        _peer(
+            "Procrastinate",
+            ("procrastinate==3.10.0", "psycopg[binary]==3.3.8"),
+            script="peer_procrastinate",
+            one=(
+                *("{bin}/procrastinate", "--app", "peer_procrastinate.app", "worker"),
+                *("--concurrency", "10", "--delete-jobs", "successful"),
+            ),
+            best=(
+                *("{bin}/procrastinate", "--app", "peer_procrastinate.app", "worker"),
+                *("--concurrency", "10", "--delete-jobs", "successful"),
+            ),
+            processes=2,
+            settings="10 at a time, finished jobs deleted",
+            jobs=1000,
+        ),
+        _floor("floor_postgres", 100),
+    ],
+    Sqlite: [
+        AHEAD,
+        ALONE,
+        _peer(
+            "Huey",
+            ("huey==3.5.4",),
+            script="peer_huey",
+            one=("{bin}/huey_consumer", "peer_huey.huey", "-w", "1", "-k", "thread"),
+            best=("{bin}/huey_consumer", "peer_huey.huey", "-w", "2", "-k", "process"),
+            settings="no fsync; a job is forgotten when it is handed out",
+        ),
+    ],
+}
