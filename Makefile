@@ -6,10 +6,10 @@ HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
 READY := .venv/ready-$(HERE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format bench picture clean
+.PHONY: help demo test lint types format bench bench-peers picture clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: $(READY) ## watch a small fleet lose a worker and no work
 	@$(BIN)/python -m sprat demo
@@ -33,6 +33,10 @@ format: $(READY)-dev ## rewrite the code in the house style
 
 bench: $(READY)-dev ## every benchmark, against others on this machine
 	$(BIN)/python -m bench
+
+bench-peers: $(READY)-dev ## beside other queues on Redis, PostgreSQL and SQLite
+	tools/packages redis-server postgresql
+	$(BIN)/python -m bench.peers
 
 picture: $(READY)-dev ## draw what the demo shows, for the README
 	$(BIN)/python tools/picture.py docs/demo.svg sprat demo

@@ -174,7 +174,7 @@ CASES: dict[type[Server], list[Callable[[], Contender]]] = {
             script="peer_huey",
             one=("{bin}/huey_consumer", "peer_huey.huey", "-w", "1", "-k", "thread"),
             best=("{bin}/huey_consumer", "peer_huey.huey", "-w", "2", "-k", "process"),
-            settings="no fsync; a job is forgotten when it is handed out",
+            settings="fsync; a job is forgotten when it is handed out",
         ),
     ],
 }

@@ -7,7 +7,7 @@ from side import URL, mark
 
 
 @job(queue="bench")
-async def work(*, sent: float) -> None:
+async def task(*, sent: float) -> None:
     mark(sent)
 
 
@@ -39,11 +39,11 @@ async def setup() -> None:
 
 
 async def push(sent: float) -> None:
-    await (await chancy()).push(work.job.with_kwargs(sent=sent))
+    await (await chancy()).push(task.job.with_kwargs(sent=sent))
 
 
 async def bulk(n: int) -> None:
-    one: Job = work.job.with_kwargs(sent=0.0)
+    one: Job = task.job.with_kwargs(sent=0.0)
     async for _ in (await chancy()).push_many([one] * n, batch_size=1000):
         pass
 

@@ -4,7 +4,7 @@ from huey import RedisHuey, SqliteHuey
 from side import URL, mark
 
 if URL.startswith("sqlite:"):
-    huey = SqliteHuey("bench", filename=URL.removeprefix("sqlite:///"), results=False, fsync=False)
+    huey = SqliteHuey("bench", filename=URL.removeprefix("sqlite:///"), results=False, fsync=True)
 else:
     huey = RedisHuey("bench", url=URL, results=False, blocking=True)
 

@@ -138,7 +138,6 @@ class Worker:
         item = self._ahead.next()
         if item is not None:
             return item
-        self._end_pulse()
         settlements = self._ahead.take()
         room = self._settings.max_jobs - self._jobs if self._settings.max_jobs else None
         size = self._ahead.size(room)
@@ -148,8 +147,10 @@ class Worker:
         )
         if answer is None:
             return None
-        if settlements and not answer.items:
-            self._happened(model.POOL_EMPTY)
+        if not answer.items:
+            self._end_pulse()  # what comes next is a wait, with a heartbeat of its own
+            if settlements:
+                self._happened(model.POOL_EMPTY)
         # A claim renews a lease of which less than half is left: half of it we have now.
         self._heard_at = max(self._heard_at, asked_at - self._lease / 2)
         return self._ahead.begin(answer.items)
@@ -259,6 +260,8 @@ class Worker:
             if self._signals > 1:
                 self._hand_back(item)
             return None
+        finally:
+            self._current = None
 
     def _start_pulse(self) -> Pulse:
         from sprat.pulse import Pulse  # threads: paid for only by those who use them
@@ -271,7 +274,6 @@ class Worker:
         return pulse
 
     def _end_pulse(self) -> None:
-        """After a batch: what comes next may be a wait, with a heartbeat of its own."""
         pulse, self._pulse = self._pulse, None
         if pulse is not None:
             pulse.end()
