@@ -139,7 +139,12 @@ class SqliteBackend(Backend):
 
     def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
         self._connection.follow_wall_clock()
-        return self._write(registry.reap, pool, threshold)
+        patience = self._connection.patience
+        while True:
+            reaped = self._write(registry.reap, pool, threshold, patience)
+            if reaped is not None:
+                return reaped
+            patience.let_others_go_first()
 
     # -- scaling (its modules are imported on first use: a worker needs none of them) ---------
 
@@ -152,7 +157,11 @@ class SqliteBackend(Backend):
     def record(self, version: int, decision: model.Decision) -> model.RecordedDecision | None:
         from sprat.stores.sqlite import scaling
 
-        return self._write(scaling.record, version, decision)
+        patience = self._connection.patience
+        recorded = self._write(scaling.record, version, decision, patience)
+        if recorded is None and not patience.is_fair():
+            patience.let_others_go_first()
+        return recorded
 
     def decisions(self, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:
         from sprat.stores.sqlite import scaling

@@ -16,6 +16,7 @@ import apsw
 from sprat.errors import InvalidInput, SpratError, StoreMismatch, StoreUnavailable
 from sprat.stores.sqlite import clock, forks, schema, tally
 from sprat.stores.sqlite.bell import Bell
+from sprat.stores.sqlite.patience import BUSY_SECONDS, Patience
 from sprat.tally import Notes, Tally
 
 TYPE_CHECKING = False
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
     T = TypeVar("T")
 
-BUSY_SECONDS = 30.0  # how long a transaction waits for the file before it gives up
 CHECKPOINT_BYTES = 1 << 22  # of WAL before it is folded into the file; reopening reads all of it
 
 
@@ -72,6 +72,7 @@ class Connection:
     def __init__(self, path: str, *, sync_all: bool = False) -> None:
         self.path = os.path.abspath(path)
         self.bell = Bell(self.path + "-bell")
+        self.patience = Patience(self.path + "-wal")
         self._sync_all = sync_all
         self._lock = _thread.allocate_lock()
         self._notes = Notes()
@@ -160,7 +161,7 @@ class Connection:
     def _open(self) -> apsw.Connection:
         if self._closed:
             raise StoreUnavailable(f"the store {self.path} was closed: open it again")
-        self._db = _open(self.path)
+        self._db = _open(self.path, self.patience)
         self._cursor = self._db.cursor()
         self._synced = True
         return self._db
@@ -253,7 +254,7 @@ def translated(error: BaseException, path: str) -> BaseException:
     return error
 
 
-def _open(path: str) -> apsw.Connection:
+def _open(path: str, patience: Patience) -> apsw.Connection:
     _create_private(path)
     db = None
     try:
@@ -261,7 +262,7 @@ def _open(path: str) -> apsw.Connection:
         # Plans do not depend on bound values; without this SQLite prepares a statement with a
         # bound LIMIT or a partial index anew at every call, ten times the cost of running it.
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        db.set_busy_handler(_wait_for_lock)
+        db.set_busy_handler(patience)
         schema.prepare(db, path)
         db.pragma("wal_autocheckpoint", CHECKPOINT_BYTES // int(db.pragma("page_size")))
         db.pragma("synchronous", "FULL")
@@ -283,11 +284,3 @@ def _create_private(path: str) -> None:
         raise InvalidInput(f"{path} is a directory: name a file in it") from None
     except OSError as error:
         raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from None
-
-
-def _wait_for_lock(tries: int) -> bool:
-    """Called by SQLite while the file is locked: transactions are short, so look again soon.
-    The clock's last digits keep many waiters from looking in step."""
-    pause = min(0.0002 * (tries + 1), 0.004)
-    time.sleep(pause * (0.5 + time.monotonic_ns() % 1000 / 1000))
-    return tries * 0.004 < BUSY_SECONDS

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.stores.sqlite.connection import Transaction, WriteTransaction
+    from sprat.stores.sqlite.patience import Patience
 
 SCALE_SET = """
 SELECT version, last_up_at, last_down_at, launch_failures, last_launch_failure_at
@@ -122,13 +123,14 @@ def _scale_set(tx: Transaction, pool: str, group: str | None) -> tuple[Any, ...]
 
 
 def record(
-    tx: WriteTransaction, version: int, decision: model.Decision
+    tx: WriteTransaction, version: int, decision: model.Decision, patience: Patience
 ) -> model.RecordedDecision | None:
     pool, group = decision.pool, decision.group
     if _scale_set(tx, pool, group)[0] != version:
         return None
-    if decision.launch:
-        workers.reap(tx, pool, None)  # or who is not counted now could come back later
+    # Who is not counted now must not come back later: reap, or look again when that is fair.
+    if decision.launch and workers.reap(tx, pool, None, patience) is None:
+        return None
     live = tx.run(COUNT_LIVE, (pool, tx.now, group)).get
     if decision.launch and live + decision.launch > decision.max_workers:
         return None

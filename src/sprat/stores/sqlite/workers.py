@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from sprat.backend import ClaimRef, WorkerRef
     from sprat.stores.sqlite.connection import Transaction, WriteTransaction
+    from sprat.stores.sqlite.patience import Patience
 
 GET = f"SELECT {WORKER_COLUMNS} FROM worker_registry WHERE worker_id = ?"
 LIST = f"""
@@ -180,11 +181,17 @@ def _rank(status: str) -> int:
     return model.WORKER_STATUSES.index(status)
 
 
-def reap(tx: WriteTransaction, pool: str | None, threshold: float | None) -> model.Reaped:
+def reap(
+    tx: WriteTransaction, pool: str | None, threshold: float | None, patience: Patience
+) -> model.Reaped | None:
+    """None when it would not be fair yet."""
+    stale = tx.run(STALE, (pool, threshold, tx.now)).fetchall()
+    if stale and not patience.is_fair():
+        return None
     lost: list[str] = []
     expired: list[str] = []
     released = poisoned = 0
-    for worker_id, status in tx.run(STALE, (pool, threshold, tx.now)).fetchall():
+    for worker_id, status in stale:
         if status == model.STARTING:
             expired.append(worker_id)
             _, _, _, owner, group, _ = _state(tx, worker_id)
