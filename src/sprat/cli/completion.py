@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from sprat.cli import COMMANDS, DONE
+from sprat.cli import COMMANDS, DONE, target
 from sprat.cli.arguments import Parser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+POOLS = "$(_sprat_pools)"  # among the words: the pools that there are when somebody asks
+
 BASH = """\
 # sprat completion for bash:  eval "$(sprat completion bash)"
+_sprat_pools() { [[ $current == -* ]] || sprat completion pools 2>/dev/null; }
 _sprat() {
     local current="${COMP_WORDS[COMP_CWORD]}" words
     case "$COMP_CWORD:${COMP_WORDS[1]}:${COMP_WORDS[2]}" in
@@ -24,6 +27,7 @@ complete -o default -F _sprat sprat
 ZSH = """\
 #compdef sprat
 # sprat completion for zsh:  eval "$(sprat completion zsh)"
+_sprat_pools() { [[ $words[CURRENT] == -* ]] || sprat completion pools 2>/dev/null; }
 _sprat() {
     local -a options
     case "$CURRENT:$words[2]:$words[3]" in
@@ -36,6 +40,7 @@ compdef _sprat sprat
 
 FISH = """\
 # sprat completion for fish:  sprat completion fish | source
+function _sprat_pools; sprat completion pools 2>/dev/null; end
 complete -c sprat -n __fish_use_subcommand -f
 %s
 """
@@ -48,9 +53,27 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str]) -> int:
+    if arguments == ["pools"]:  # what the scripts ask
+        print("\n".join(_pools()))
+        return DONE
     asked = parser().parse_args(arguments)
     print({"bash": _bash, "zsh": _zsh, "fish": _fish}[asked.shell](), end="")
     return DONE
+
+
+def _pools() -> list[str]:
+    """The names of the pools, if asking for them is cheap: from a file that is there. Somebody
+    is typing, so whatever is wrong is not told now."""
+    from sprat.errors import SpratError
+
+    try:
+        url = target.url_of(None)
+        if target.sqlite_file(url) is None or not target.exists(url):
+            return []
+        with target.open_existing(None) as store:
+            return store.pools()
+    except SpratError:
+        return []
 
 
 def parser_of(command: str) -> Parser | None:
@@ -65,7 +88,7 @@ def _words() -> Iterator[tuple[str, str, list[str]]]:
     for command in COMMANDS:
         made = parser_of(command)
         for action, inner in made.inner().items() if made else ():
-            yield command, action, sorted(set(inner.options()))
+            yield command, action, [*_choices(inner), *sorted(set(inner.options()))]
         if made and made.inner():
             yield command, "", [*made.inner()]
         else:
@@ -78,8 +101,9 @@ def _words() -> Iterator[tuple[str, str, list[str]]]:
 
 def _choices(made: Parser) -> list[str]:
     """The words that an argument of a command can be."""
-    named = [action for action in made._actions if not action.option_strings and action.choices]
-    return [word for action in named for word in action.choices or ()]
+    named = [action for action in made._actions if not action.option_strings]
+    pools = [POOLS for action in named if action.dest == "pool"]
+    return pools + [word for action in named for word in action.choices or ()]
 
 
 def _cases(end: str, line: str) -> str:
@@ -107,6 +131,9 @@ def _fish() -> str:
         seen = f"__fish_seen_subcommand_from {command}"
         seen += f"; and __fish_seen_subcommand_from {action}" if action else ""
         for word in words:
+            if word == POOLS:
+                lines.append(f"complete -c sprat -n '{seen}' -f -a '(_sprat_pools)'")
+                continue
             kind = "-l" if word.startswith("--") else "-s" if word.startswith("-") else "-f -a"
             lines.append(f"complete -c sprat -n '{seen}' {kind} {word.lstrip('-')}")
     return FISH % "\n".join(lines)

@@ -24,7 +24,11 @@ class Vigil:
         """Sleep this long, or until somebody rings. False when another nest keeps the vigil."""
         import fcntl
 
-        bell = os.open(self._path(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = self._path()
+        try:
+            bell = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError:  # no room, or a stranger's file: several nests may sleep, each wakes
+            return _sleep(seconds, is_over, lambda: False)
         try:
             silent = os.fstat(bell).st_mtime_ns  # before the lock: who finds it taken rings later
             try:
@@ -32,12 +36,10 @@ class Vigil:
             except OSError:
                 os.utime(bell, ns=(0, time.time_ns()))
                 return False
-            end = time.monotonic() + seconds
-            while (left := end - time.monotonic()) > 0 and not is_over():
-                if os.fstat(bell).st_mtime_ns != silent:
-                    break
-                time.sleep(min(LOOK_SECONDS, left))
-            return True
+            try:
+                return _sleep(seconds, is_over, lambda: os.fstat(bell).st_mtime_ns != silent)
+            finally:
+                _remove(path)
         finally:
             os.close(bell)
 
@@ -47,3 +49,19 @@ class Vigil:
 
         name = hashlib.sha256(self._name.encode()).hexdigest()[:24]
         return os.path.join(tempfile.gettempdir(), f"sprat-{os.getuid()}-{name}.wait")
+
+
+def _sleep(seconds: float, is_over: Callable[[], bool], rings: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0 and not is_over() and not rings():
+        time.sleep(min(LOOK_SECONDS, left))
+    return True
+
+
+def _remove(path: str) -> None:
+    """While the lock is held. Who opened the file before and locks it after has a lock that
+    nobody else finds: then two nests sleep, and both wake, which is harmless."""
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
