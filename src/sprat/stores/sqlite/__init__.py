@@ -12,6 +12,7 @@ from sprat.stores.sqlite import claims, express, pools, waiting
 from sprat.stores.sqlite import items as stored
 from sprat.stores.sqlite import workers as registry
 from sprat.stores.sqlite.connection import Connection
+from sprat.stores.sqlite.patience import let_others_go_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,12 +140,11 @@ class SqliteBackend(Backend):
 
     def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
         self._connection.follow_wall_clock()
-        patience = self._connection.patience
         while True:
-            reaped = self._write(registry.reap, pool, threshold, patience)
+            reaped = self._write(registry.reap, pool, threshold, self._connection.patience)
             if reaped is not None:
                 return reaped
-            patience.let_others_go_first()
+            let_others_go_first()
 
     # -- scaling (its modules are imported on first use: a worker needs none of them) ---------
 
@@ -159,8 +159,8 @@ class SqliteBackend(Backend):
 
         patience = self._connection.patience
         recorded = self._write(scaling.record, version, decision, patience)
-        if recorded is None and not patience.is_fair():
-            patience.let_others_go_first()
+        if recorded is None and not self._read(patience.is_fair):
+            let_others_go_first()
         return recorded
 
     def decisions(self, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:

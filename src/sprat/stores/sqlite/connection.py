@@ -117,6 +117,8 @@ class Connection:
             try:
                 db = self._begin("BEGIN IMMEDIATE", synced)
                 tx = WriteTransaction(db, self._cursor)
+                if self.patience.was_long:
+                    self.patience.mark(tx)
                 answer = verb(tx, *args, **kwargs)
                 self._end(tx, synced)
             except BaseException as error:

@@ -1,7 +1,9 @@
 """Waiting for the file's lock, and being fair to those who wait for it too.
 
-A worker that cannot write cannot send a heartbeat. So whoever had to wait for long, or finds that
-nobody wrote for long, must not judge by leases at once: it lets the others go first.
+A worker that cannot write cannot send a heartbeat. So when the file was locked for long, nobody
+judges by leases at once: whoever comes through after a long wait leaves a mark in the store, and
+until that is FAIR_SECONDS old nobody is reaped. Whoever comes before the first of them finds that
+nobody wrote for long, and waits as well.
 """
 
 from __future__ import annotations
@@ -9,15 +11,23 @@ from __future__ import annotations
 import os
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.stores.sqlite.connection import Transaction, WriteTransaction
+
 BUSY_SECONDS = 30.0  # how long a transaction waits for the file before it gives up
 LONG_SECONDS = 1.0  # a wait that may have made somebody miss a heartbeat
 FAIR_SECONDS = 0.5  # how long those who waited get for it then
+
+MARK = "INSERT OR REPLACE INTO meta VALUES ('fair_at', ?)"
+FAIR_AT = "SELECT value FROM meta WHERE name = 'fair_at'"
 
 
 class Patience:
     """SQLite's busy handler for one connection."""
 
     def __init__(self, log: str) -> None:
+        self.was_long = False  # the last wait, until it is marked
         self._began = 0.0
         self._is_fair_at = time.monotonic() + FAIR_SECONDS if _is_silent(log) else 0.0
 
@@ -27,18 +37,22 @@ class Patience:
         now = time.monotonic()
         if tries == 0:
             self._began = now
-        elif now - self._began > LONG_SECONDS:
-            self._is_fair_at = now + FAIR_SECONDS
+        self.was_long = now - self._began > LONG_SECONDS
         pause = min(0.0002 * (tries + 1), 0.004)
         time.sleep(pause * (0.5 + time.monotonic_ns() % 1000 / 1000))
         return tries * 0.004 < BUSY_SECONDS
 
-    def is_fair(self) -> bool:
-        """Whether leases may be judged now."""
-        return time.monotonic() >= self._is_fair_at
+    def mark(self, tx: WriteTransaction) -> None:
+        tx.run(MARK, (tx.now + FAIR_SECONDS,))
+        self.was_long = False
 
-    def let_others_go_first(self) -> None:
-        time.sleep(max(0.0, self._is_fair_at - time.monotonic()))
+    def is_fair(self, tx: Transaction) -> bool:
+        """Whether leases may be judged now."""
+        return time.monotonic() >= self._is_fair_at and tx.now >= (tx.run(FAIR_AT).get or 0.0)
+
+
+def let_others_go_first() -> None:
+    time.sleep(FAIR_SECONDS / 2)
 
 
 def _is_silent(log: str) -> bool:

@@ -186,7 +186,7 @@ def reap(
 ) -> model.Reaped | None:
     """None when it would not be fair yet."""
     stale = tx.run(STALE, (pool, threshold, tx.now)).fetchall()
-    if stale and not patience.is_fair():
+    if stale and not patience.is_fair(tx):
         return None
     lost: list[str] = []
     expired: list[str] = []
