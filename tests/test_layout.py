@@ -31,7 +31,7 @@ RUNGS = (
     {"ahead", "child", "pulse", "scaler", "signals"},
     {"worker"},
     {"launchers"},
-    {"triggers"},
+    {"triggers", "flatmachines"},
     {"using"},
     {"tasks", "results"},
     {"inlining"},
@@ -72,6 +72,7 @@ THIRD_PARTY = {
     "stores.redis": {"hiredis"},
     "yaml_tree": {"ruamel"},
     "schedule": {"cronsim"},
+    "flatmachines": {"flatmachines"},
     "orchestrator": {"msgspec", "starlette", "uvicorn"},
 }
 

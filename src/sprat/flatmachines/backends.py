@@ -1,0 +1,212 @@
+"""flatmachines' RegistrationBackend and WorkBackend over any store: our verbs as coroutines.
+
+What they promise stays (an unknown id is a KeyError, `fail` is tried again at once or poisoned),
+with our fences underneath: an item is claimed by one worker, and the result of a worker that was
+given up changes nothing (it is logged). A worker that claims and never registered is registered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+
+from flatmachines.distributed import WorkerFilter, WorkerRecord, WorkerRegistration
+from flatmachines.work import WorkItem
+
+from sprat import model
+from sprat.errors import InvalidInput, UnknownWorker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from sprat.pool import WorkPool
+    from sprat.store import Store
+
+# flatmachines sends heartbeats between states, and takes who sent none for a minute for stale.
+LEASE_SECONDS = 120.0
+OPTIONS = ("max_retries", "priority", "delay", "tenant", "group", "key", "backlog")
+
+log = logging.getLogger("sprat")
+
+
+class Backends:
+    """Both backends of one store, for `DistributedWorkerHooks(registration=, work=)`."""
+
+    def __init__(self, store: Store, *, lease_seconds: float = LEASE_SECONDS) -> None:
+        self.store = store
+        released: dict[str, int] = {}
+        self.registration = Registration(store, released, lease_seconds=lease_seconds)
+        self.work = Work(store, released, lease_seconds=lease_seconds)
+
+
+class Registration:
+    """A RegistrationBackend."""
+
+    def __init__(
+        self,
+        store: Store,
+        released: dict[str, int] | None = None,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
+        self._workers = store.workers
+        self._released = {} if released is None else released
+        self._lease = lease_seconds
+
+    async def register(
+        self, worker: WorkerRegistration, *, pool_id: str | None = None
+    ) -> WorkerRecord:
+        """A launch that was reserved under this id becomes a live worker."""
+        return _record(await asyncio.to_thread(self._register, worker, pool_id))
+
+    def _register(self, worker: WorkerRegistration, pool_id: str | None) -> model.WorkerRecord:
+        known = self._workers.get(worker.worker_id)
+        reserved = known is not None and known.status == model.STARTING
+        return self._workers.register(
+            model.WorkerRegistration(
+                worker_id=worker.worker_id,
+                pool_id=known.pool_id if known is not None and reserved else pool_id,
+                host=worker.host,
+                pid=worker.pid,
+                capabilities=tuple(worker.capabilities or ()),
+                lease_seconds=self._lease,
+                reserved=reserved,
+            )
+        )
+
+    async def heartbeat(self, worker_id: str, metadata: Mapping[str, Any] | None = None) -> None:
+        await asyncio.to_thread(self._workers.heartbeat, worker_id, metadata)
+
+    async def update_status(self, worker_id: str, status: str) -> None:
+        await asyncio.to_thread(self._update_status, worker_id, status)
+
+    def _update_status(self, worker_id: str, status: str) -> None:
+        known = self._workers.get(worker_id)
+        if known is None:
+            raise UnknownWorker(f"there is no worker {worker_id!r}")
+        moved = self._workers.update_status(worker_id, status)
+        if moved and status in model.ENDED and known.claims:
+            # Its items are free in the same step; `release_by_worker` is asked for the number.
+            self._released[worker_id] = known.claims
+
+    async def get(self, worker_id: str) -> WorkerRecord | None:
+        found = await asyncio.to_thread(self._workers.get, worker_id)
+        return None if found is None else _record(found)
+
+    async def list(
+        self,
+        filter: WorkerFilter | None = None,  # noqa: A002  (its name there)
+    ) -> list[WorkerRecord]:
+        which = filter or WorkerFilter()
+        found = await asyncio.to_thread(
+            self._workers.list,
+            status=which.status,
+            capability=which.capability,
+            stale_threshold_seconds=which.stale_threshold_seconds,
+        )
+        return [_record(worker) for worker in found]
+
+
+class Work:
+    """A WorkBackend."""
+
+    def __init__(
+        self,
+        store: Store,
+        released: dict[str, int] | None = None,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
+        self._store = store
+        self._released = {} if released is None else released
+        self._lease = lease_seconds
+        self._pools: dict[str, Pool] = {}
+
+    def pool(self, name: str) -> Pool:
+        """The pool of this name: the same object each time, for it knows what it has claimed."""
+        if name not in self._pools:
+            self._pools[name] = Pool(self._store, name, self._released, self._lease)
+        return self._pools[name]
+
+
+class Pool:
+    """A WorkPool."""
+
+    def __init__(self, store: Store, name: str, released: dict[str, int], lease: float) -> None:
+        self.name = name
+        self._store = store
+        self._pool: WorkPool = store.pool(name)
+        self._released = released
+        self._lease = lease
+
+    async def push(self, item: Any, options: Mapping[str, Any] | None = None) -> str:
+        """Store an item. Besides max_retries the options are those of a sprat pool."""
+        given = dict(options or {})
+        for name in given:
+            if name not in OPTIONS:
+                raise InvalidInput(f"unknown option {name!r}: use {', '.join(OPTIONS)}")
+        return await asyncio.to_thread(lambda: self._pool.push(item, **given))
+
+    async def claim(self, worker_id: str) -> WorkItem | None:
+        found = await asyncio.to_thread(self._claim, worker_id)
+        return None if found is None else _item(found)
+
+    def _claim(self, worker_id: str) -> model.WorkItem | None:
+        try:
+            return self._pool.claim(worker_id)
+        except UnknownWorker:
+            self._store.workers.register(
+                model.WorkerRegistration(
+                    worker_id=worker_id, pool_id=self.name, lease_seconds=self._lease
+                )
+            )
+            return self._pool.claim(worker_id)
+
+    async def complete(self, item_id: str, result: Any = None) -> None:
+        if not await asyncio.to_thread(self._pool.complete, item_id, result):
+            log.warning("the result of %s is too late: its claim was lost", item_id)
+
+    async def fail(self, item_id: str, error: str | None = None) -> None:
+        if not await asyncio.to_thread(self._pool.fail, item_id, error):
+            log.warning("the failure of %s is too late: its claim was lost", item_id)
+
+    async def size(self) -> int:
+        return await asyncio.to_thread(self._pool.size)
+
+    async def release_by_worker(self, worker_id: str) -> int:
+        freed = await asyncio.to_thread(self._pool.release_by_worker, worker_id)
+        return freed + self._released.pop(worker_id, 0)
+
+
+def _record(worker: model.WorkerRecord) -> WorkerRecord:
+    return WorkerRecord(
+        worker_id=worker.worker_id,
+        status=worker.status,
+        last_heartbeat=_iso(worker.last_heartbeat),
+        host=worker.host,
+        pid=worker.pid,
+        capabilities=list(worker.capabilities),
+        started_at=_iso(worker.started_at),
+        current_task_id=worker.current_task_id,
+        metadata=dict(worker.metadata),
+    )
+
+
+def _item(item: model.WorkItem) -> WorkItem:
+    return WorkItem(
+        id=item.id,
+        data=item.data,
+        claimed_by=item.claimed_by,
+        attempts=item.attempts,
+        max_retries=item.max_retries,
+        status=item.status,
+        created_at=_iso(item.created_at),
+        claimed_at=None if item.claimed_at is None else _iso(item.claimed_at),
+    )
+
+
+def _iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat()
