@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from sprat import jsontext
 from sprat.backend import Backend
 from sprat.errors import SpratError
-from sprat.orchestrator import admission, bodies, logs, tables
+from sprat.orchestrator import admission, bodies, logs, openapi, tables
 from sprat.orchestrator.options import Options
 from sprat.orchestrator.refusal import Refusal, not_found, of_error
 from sprat.orchestrator.route import Answer, Call, Route
@@ -45,6 +45,7 @@ def application(backend: Backend, options: Options) -> Starlette:
             await state.stop()
 
     table = tables.all_routes()
+    state.openapi = openapi.text(table)
     app = Starlette(
         routes=[
             PathRoute(route.path, Endpoint(route, state), methods=[route.method]) for route in table

@@ -26,7 +26,7 @@ SECRET_BYTES = 32
 REMEMBER_SECONDS = 5.0  # a revoked key may be good for so long where it was used just now
 REMEMBERED = 10_000
 ROTATION_SECONDS = 86400.0  # that the old key stays good beside the new one
-MAX_TENANT_CHARS = 32
+MAX_TENANT_CHARS = 64
 
 
 class Key(Record):

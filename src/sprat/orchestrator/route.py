@@ -69,6 +69,9 @@ class Call:
         return worker.replace(incarnation=proven)
 
 
+Handler = Callable[[Call], Awaitable[Any]]
+
+
 class Answer(Record):
     """An answer other than 200 with JSON."""
 
@@ -83,7 +86,7 @@ class Route(Record):
 
     method: str
     path: str
-    handler: Callable[[Call], Awaitable[Any]]
+    handler: Handler
     summary: str
     tag: str
     name: str  # the operation's id
@@ -97,3 +100,30 @@ class Route(Record):
     empty: bool = False  # whether the answer may be 204
     limited: bool = True  # whether GLOBAL_QPS_LIMIT counts it
     example: Any = None
+
+
+class Table:
+    """The routes of one family, written as decorators over their functions."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.routes: list[Route] = []
+
+    def __call__(self, method: str, path: str, **about: Any) -> Callable[[Handler], Handler]:
+        """The function's name is the operation's, and its docstring the summary."""
+
+        def add(handler: Handler) -> Handler:
+            self.routes.append(
+                Route(
+                    method=method,
+                    path=path,
+                    handler=handler,
+                    name=handler.__name__,
+                    summary=" ".join((handler.__doc__ or "").split()),
+                    tag=self.tag,
+                    **about,
+                )
+            )
+            return handler
+
+        return add

@@ -10,6 +10,7 @@ from sprat.backend import Backend
 from sprat.errors import SpratError
 from sprat.orchestrator.keys import Keyring
 from sprat.orchestrator.lobby import Lobby
+from sprat.orchestrator.metrics import Metrics, Sample
 from sprat.orchestrator.options import Options
 from sprat.orchestrator.refusal import Refusal
 from sprat.orchestrator.threads import Threads
@@ -28,6 +29,8 @@ class State:
         self.keys = Keyring(backend)
         self.secrets = Secrets(backend)
         self.lobby = Lobby(backend, self.threads)
+        self.metrics = Metrics()
+        self.openapi = b""
         self.is_leaving = False  # shutting down: takes no new workers
         self.requests: dict[tuple[str, str, int], int] = {}  # by method, route and status
         self.request_seconds = 0.0
@@ -58,6 +61,14 @@ class State:
         key = (route.method, route.path, status)
         self.requests[key] = self.requests.get(key, 0) + 1
         self.request_seconds += seconds
+
+    def samples(self) -> list[Sample]:
+        """What this process counted itself."""
+        counted: list[Sample] = [
+            ("http_requests_total", {"method": method, "route": path, "status": str(status)}, n)
+            for (method, path, status), n in self.requests.items()
+        ]
+        return [*counted, ("http_request_seconds_total", {}, self.request_seconds)]
 
     async def _reap_now_and_then(self) -> None:
         """Dead workers are found even when nobody else looks."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sprat.orchestrator.route import Route
-from sprat.orchestrator.routes import verbs
+from sprat.orchestrator.routes import claims, fleet, jobs, pools, queue, service, verbs
 
 
 def all_routes() -> list[Route]:
-    return [*verbs.routes()]
+    families = (claims, jobs, queue, fleet, pools, service)
+    return [*verbs.routes(), *(route for family in families for route in family.table.routes)]

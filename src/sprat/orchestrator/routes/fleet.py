@@ -1,0 +1,243 @@
+"""Workers that register themselves with an endpoint: the registration API of seed 002."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from sprat import jsontext, model, payload
+from sprat.backend import WorkerRef
+from sprat.errors import InvalidInput, UnknownWorker
+from sprat.orchestrator import fleet, reconciling, views, worker_secret
+from sprat.orchestrator.roles import CONTROLLER, VIEWER, WORKER
+from sprat.orchestrator.route import Call, Table
+
+table = Table("registration")
+
+ENDPOINT = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
+
+
+class CompletedOperation(msgspec.Struct, kw_only=True):
+    """An operation that the worker finished while it could not tell anybody."""
+
+    operation_id: views.Name
+    token: str | None = None
+    result: Any = None
+    error: str | None = None
+
+
+class Registration(msgspec.Struct, kw_only=True):
+    """A worker that has started and can be reached."""
+
+    worker_id: views.Name
+    worker_type: views.PoolName
+    endpoint_url: Annotated[str, msgspec.Meta(pattern=ENDPOINT, max_length=500)]
+    capabilities: dict[str, Any] | list[views.Name] = {}
+    current_operation_id: views.Name | None = None
+    completed_operations: list[CompletedOperation] = []
+
+
+class RegisteredWorker(msgspec.Struct, kw_only=True):
+    worker_id: str
+    worker_type: str | None
+    endpoint_url: str | None
+    status: str
+    capabilities: dict[str, Any] | list[str]
+    current_operation_id: str | None
+    registered_at: float
+    last_healthy_at: float | None
+    health_check_failures: int
+
+
+class Registered(msgspec.Struct, kw_only=True):
+    """`secret` goes into the header Sprat-Worker-Secret of what the worker says later."""
+
+    registered: bool
+    worker_id: str
+    worker: RegisteredWorker
+    stop_operations: list[str]
+    settled_operations: list[str]
+    secret: str
+
+
+class Deregistered(msgspec.Struct, kw_only=True):
+    deregistered: bool
+
+
+class RegisteredPage(views.Page, kw_only=True):
+    worker_type: str | None = None
+    status: str | None = None
+
+
+class RegisteredWorkers(msgspec.Struct, kw_only=True):
+    workers: list[RegisteredWorker]
+    next: str | None
+
+
+@table(
+    "POST",
+    "/api/v1/workers/register",
+    roles=(WORKER,),
+    body=Registration,
+    answer=Registered,
+    limited=False,
+    example={
+        "worker_id": "backtest-worker-1",
+        "worker_type": "backtesting",
+        "endpoint_url": "http://192.168.1.201:5003",
+        "capabilities": {"cores": 4, "memory_gb": 8},
+    },
+)
+async def register_worker(call: Call) -> Any:
+    """Register a worker with an endpoint, again after a restart, or after it was forgotten."""
+    if call.state.is_leaving:
+        raise call.state.leaving()
+    return await call.run(_register, call)
+
+
+@table(
+    "DELETE",
+    "/api/v1/workers/deregister/{worker_id}",
+    roles=(WORKER, CONTROLLER),
+    answer=Deregistered,
+    refusals=(404,),
+    limited=False,
+)
+async def deregister_worker(call: Call) -> Any:
+    """Take a worker out of the registry; what it holds is handed back."""
+    return await call.run(_deregister, call)
+
+
+@table(
+    "GET",
+    "/api/v1/workers",
+    roles=(VIEWER, CONTROLLER),
+    query=RegisteredPage,
+    answer=RegisteredWorkers,
+)
+async def list_workers(call: Call) -> Any:
+    """All workers that are there, by id, whether they poll or have an endpoint."""
+    return await call.run(_list, call)
+
+
+@table(
+    "GET",
+    "/api/v1/workers/{worker_id}",
+    roles=(VIEWER, CONTROLLER, WORKER),
+    answer=RegisteredWorker,
+    refusals=(404,),
+)
+async def get_worker(call: Call) -> Any:
+    """One worker."""
+    found = await call.run(_live, call)
+    return fleet.view(found, await call.run(fleet.health, call.backend, found.worker_id))
+
+
+# -- steps --------------------------------------------------------------------------------------
+
+
+def _register(call: Call) -> Any:
+    asked, backend = call.body, call.backend
+    worker_id = payload.worker_id(asked.worker_id)
+    current = _proven(call, worker_id)
+    settled = reconciling.settle_finished(
+        backend,
+        worker_id,
+        map(_finished, asked.completed_operations),
+        is_proven=current is not None,
+    )
+    made = _made(call, worker_id, current)
+    full = call.full_worker(worker_id)
+    call.state.lobby.told(full)
+    return {
+        "registered": True,
+        "worker_id": worker_id,
+        "worker": fleet.view(made, fleet.Health()),
+        "stop_operations": reconciling.to_stop(backend, worker_id, asked.current_operation_id),
+        "settled_operations": settled,
+        "secret": call.state.secrets.of(full, made.incarnation),
+    }
+
+
+def _made(call: Call, worker_id: str, current: model.WorkerRecord | None) -> model.WorkerRecord:
+    """The registered worker. One that proves to be the same as before keeps what it holds."""
+    asked = call.body
+    facts = {
+        "endpoint_url": asked.endpoint_url,
+        "capabilities": asked.capabilities,
+        "current_operation_id": asked.current_operation_id,
+    }
+    payload.encode(facts, "metadata")
+    names = asked.capabilities if isinstance(asked.capabilities, list) else ()
+    if (
+        current is not None
+        and current.pool_id == asked.worker_type
+        and current.metadata.get("endpoint_url") == asked.endpoint_url
+        and current.capabilities == tuple(names)
+    ):
+        fleet.refresh(call.backend, current, facts)
+        return call.backend.worker(worker_id) or current
+    registration = model.WorkerRegistration(
+        worker_id=worker_id,
+        pool_id=asked.worker_type,
+        capabilities=tuple(payload.label(one, "capability") or "" for one in names),
+        metadata=facts,
+    )
+    return fleet.register(call.backend, registration, asked.endpoint_url)
+
+
+def _proven(call: Call, worker_id: str) -> model.WorkerRecord | None:
+    """The worker as it is, if whoever registers proves to be its current incarnation."""
+    secret = call.headers.get(worker_secret.HEADER)
+    found = None if secret is None else call.backend.worker(worker_id)
+    if secret is None or found is None or found.status != model.ACTIVE:
+        return None
+    proven = call.state.secrets.proven(call.full_worker(worker_id), secret.decode("latin-1"))
+    return found if proven == found.incarnation else None
+
+
+def _finished(given: CompletedOperation) -> reconciling.Finished:
+    return reconciling.Finished(
+        operation_id=payload.label(given.operation_id, "operation id") or "",
+        token=given.token,
+        result=None if given.result is None else payload.encode(given.result, "result"),
+        error=payload.error_text(given.error),
+    )
+
+
+def _deregister(call: Call) -> Any:
+    worker_id = _live(call).worker_id
+    call.speaks_for(WorkerRef(worker_id=worker_id), CONTROLLER)
+    if not fleet.end(call.backend, worker_id, "deregistered"):
+        raise UnknownWorker(f"there is no worker {worker_id!r}")
+    call.state.lobby.told(call.full_worker(worker_id))
+    return {"deregistered": True}
+
+
+def _live(call: Call) -> model.WorkerRecord:
+    worker_id = payload.worker_id(call.path["worker_id"])
+    found = call.backend.worker(worker_id)
+    if found is None or found.status in model.ENDED:
+        raise UnknownWorker(f"there is no worker {worker_id!r}")
+    return found
+
+
+def _list(call: Call) -> Any:
+    asked, backend = call.query, call.backend
+    if asked.status is not None and asked.status not in fleet.STATUSES:
+        raise InvalidInput(f"unknown status: one of {', '.join(fleet.STATUSES)}")
+    pool = None if asked.worker_type is None else payload.pool_name(asked.worker_type)
+    found = backend.workers(
+        model.WorkerFilter(pool_id=pool, status=(model.ACTIVE, model.TERMINATING))
+    )
+    known = {
+        one.name: fleet.Health(**jsontext.loads(one.body))
+        for one in backend.documents(fleet.HEALTH, 10_000, None)
+    }
+    seen = {
+        one.worker_id: fleet.view(one, known.get(one.worker_id, fleet.Health())) for one in found
+    }
+    fit = [i for i, one in seen.items() if asked.status in (None, one["status"])]
+    ids, following = views.after(sorted(fit), asked)
+    return {"workers": [seen[one] for one in ids], "next": following}

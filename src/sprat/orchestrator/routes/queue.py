@@ -1,0 +1,280 @@
+"""What a controller far away asks for, and the simplest worker: the API of seed 003."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from sprat import jsontext, model, payload
+from sprat.backend import Backend, WorkerRef
+from sprat.errors import InvalidInput
+from sprat.orchestrator import audit, checks, keys, views, worker_secret
+from sprat.orchestrator.refusal import Refusal, not_found
+from sprat.orchestrator.roles import ADMIN, CONTROLLER, VIEWER, WORKER
+from sprat.orchestrator.route import Answer, Call, Table
+from sprat.orchestrator.tenancy import TenantBackend
+
+table = Table("queue")
+
+SCALE_SET = "scale_set"
+LEASE_SECONDS = 60.0  # of a worker that only ever asks for work
+Replicas = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+
+
+class Group(msgspec.Struct, kw_only=True):
+    machine_group: str | None = None
+    pool: str | None = None
+
+
+class QueueMetrics(msgspec.Struct, kw_only=True):
+    machine_group: str | None
+    pending_fragments: int
+    running_fragments: int
+    active_workers: int
+    assigned_workers: int
+    oldest_pending_seconds: float | None
+
+
+class ScaleSetConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a controller goes by, unless it is told otherwise where it runs."""
+
+    min_replicas: Replicas = 0
+    max_replicas: Replicas = 10
+    target_pending_per_worker: Annotated[float, msgspec.Meta(gt=0, le=1e9)] = 1.0
+    scale_down_delay_seconds: views.Seconds = 300
+    poll_interval_seconds: Annotated[float, msgspec.Meta(gt=0, le=86400)] = 30
+
+
+class WorkRequest(msgspec.Struct, kw_only=True):
+    """A worker that wants work; it is registered when it asks for the first time."""
+
+    worker_id: views.Name
+    machine_group: str | None = None
+    pool: views.PoolName | None = None
+    wait_seconds: Annotated[float, msgspec.Meta(ge=0, le=30)] = 0.0
+
+
+class Work(msgspec.Struct, kw_only=True):
+    """One piece of work. `token` goes back with the result; `secret` into later requests."""
+
+    work_id: str
+    pool: str
+    payload: Any
+    token: str | None
+    attempt: int
+    max_attempts: int
+    checkpoint: Any
+    secret: str
+
+
+class WorkResult(msgspec.Struct, kw_only=True):
+    work_id: views.Name
+    token: views.Name
+    status: str = "completed"
+    result: Any = None
+    error: str | None = None
+
+
+class Accepted(msgspec.Struct, kw_only=True):
+    """False: the work was given to another worker, and nothing was changed."""
+
+    accepted: bool
+
+
+OUTCOMES = {"completed": model.COMPLETE, "failed": model.FAIL, "transient": model.TRANSIENT}
+
+
+@table(
+    "GET",
+    "/queue/metrics",
+    roles=(CONTROLLER, VIEWER),
+    query=Group,
+    answer=QueueMetrics,
+    limited=False,
+)
+async def queue_metrics(call: Call) -> Any:
+    """How much waits and runs, and who is there: in one machine group, or in all."""
+    return await call.run(_measure, call.backend, call.query)
+
+
+@table(
+    "GET",
+    "/scale-sets/{tenant_id}/{machine_group}/config",
+    roles=(CONTROLLER, VIEWER),
+    answer=ScaleSetConfig,
+    refusals=(404,),
+    limited=False,
+)
+async def get_scale_set(call: Call) -> Any:
+    """The central defaults of a scale set."""
+    store, name = _scale_set(call)
+    found = await call.run(store.document, SCALE_SET, name)
+    known = {} if found is None else jsontext.loads(found.body)
+    return {**msgspec.to_builtins(ScaleSetConfig()), **known}
+
+
+@table(
+    "PUT",
+    "/scale-sets/{tenant_id}/{machine_group}/config",
+    roles=(ADMIN,),
+    body=ScaleSetConfig,
+    answer=ScaleSetConfig,
+    refusals=(404,),
+    example={"min_replicas": 0, "max_replicas": 50, "target_pending_per_worker": 2.0},
+)
+async def put_scale_set(call: Call) -> Any:
+    """Set the central defaults of a scale set."""
+    store, name = _scale_set(call)
+    wanted = msgspec.to_builtins(call.body)
+    if call.body.min_replicas > call.body.max_replicas:
+        raise InvalidInput("min_replicas is more than max_replicas")
+    await call.run(store.put, SCALE_SET, name, jsontext.dumps(wanted), None, None)
+    await call.run(audit.note, call.backend, call.caller, "scale_set", name, **wanted)
+    return wanted
+
+
+@table(
+    "POST",
+    "/work/request",
+    roles=(WORKER,),
+    body=WorkRequest,
+    answer=Work,
+    empty=True,
+    refusals=(404, 409),
+    example={"worker_id": "pod-7f9c", "machine_group": "gpu", "wait_seconds": 20},
+)
+async def request_work(call: Call) -> Any:
+    """Ask for one piece of work: 204 when there is none. The header Sprat-Worker-Secret of the
+    answer belongs into the worker's later requests."""
+    worker, full = await call.run(_known_worker, call)
+    secret = await call.run(call.state.secrets.of, full, worker.incarnation)
+    item = await _one_item(call, worker, full)
+    headers = {"sprat-worker-secret": secret}
+    if item is None:
+        return Answer(status=204, headers=headers)
+    body = {
+        "work_id": item.id,
+        "pool": item.pool,
+        "payload": item.data,
+        "token": item.token,
+        "attempt": item.attempts,
+        "max_attempts": item.max_retries,
+        "checkpoint": item.checkpoint,
+        "secret": secret,
+    }
+    return Answer(body=jsontext.dumps(body).encode(), headers=headers)
+
+
+@table(
+    "POST",
+    "/work/result",
+    roles=(WORKER,),
+    body=WorkResult,
+    answer=Accepted,
+    refusals=(404,),
+    limited=False,
+    example={"work_id": "018f", "token": "5d41", "status": "completed", "result": {"rows": 12}},
+)
+async def report_result(call: Call) -> Any:
+    """Report what became of a piece of work."""
+    return {"accepted": await call.run(_report, call)}
+
+
+# -- steps --------------------------------------------------------------------------------------
+
+
+def _measure(backend: Backend, asked: Group) -> Any:
+    group = payload.label(asked.machine_group, "machine_group")
+    pools = backend.pools() if asked.pool is None else [payload.pool_name(asked.pool)]
+    seen = [backend.observe(pool, group, 60.0) for pool in pools]
+    workers = {one.worker_id: one for snapshot in seen for one in snapshot.workers}
+    active = [one for one in workers.values() if one.status == model.ACTIVE]
+    waits = [one.oldest_ready_seconds for one in seen if one.oldest_ready_seconds is not None]
+    return {
+        "machine_group": group,
+        "pending_fragments": sum(one.counts.pending for one in seen),
+        "running_fragments": sum(one.counts.claimed for one in seen),
+        "active_workers": len(active),
+        "assigned_workers": sum(one.claims > 0 for one in active),
+        "oldest_pending_seconds": max(waits, default=None),
+    }
+
+
+def _scale_set(call: Call) -> tuple[Backend, str]:
+    """The part of the store that holds a tenant's scale sets. Another tenant's do not exist."""
+    tenant = call.path["tenant_id"]
+    if call.caller.tenant not in (None, tenant):
+        raise not_found()
+    try:
+        keys.check_tenant(tenant)
+        name = payload.label(call.path["machine_group"], "machine_group") or ""
+    except InvalidInput:
+        raise not_found() from None
+    return TenantBackend(call.state.backend, tenant), name
+
+
+def _known_worker(call: Call) -> tuple[model.WorkerRecord, str]:
+    """The worker that asks, registered if it is new. One that holds work has to prove itself."""
+    asked, backend = call.body, call.backend
+    worker_id = payload.worker_id(asked.worker_id)
+    full = call.full_worker(worker_id)
+    found = backend.worker(worker_id)
+    if found is not None and found.status == model.ACTIVE:
+        secret = call.headers.get(worker_secret.HEADER, b"").decode("latin-1")
+        if secret and call.state.secrets.proven(full, secret) == found.incarnation:
+            ref = WorkerRef(worker_id=worker_id, incarnation=found.incarnation)
+            backend.heartbeat(ref, None, ())
+            return found, full
+        if found.claims:
+            raise Refusal(
+                409, "busy", "this worker holds work: send its secret, or use another worker_id"
+            )
+    if call.state.is_leaving:
+        raise call.state.leaving()
+    group = payload.label(asked.machine_group, "machine_group")
+    registration = model.WorkerRegistration(
+        worker_id=worker_id,
+        pool_id=asked.pool,
+        capabilities=() if group is None else (group,),
+        lease_seconds=LEASE_SECONDS,
+    )
+    return backend.register(registration), full
+
+
+async def _one_item(call: Call, worker: model.WorkerRecord, full: str) -> model.WorkItem | None:
+    """An item of the pool that was named, or of the first that has one for this worker."""
+    asked, backend = call.body, call.backend
+    ref = WorkerRef(worker_id=worker.worker_id, incarnation=worker.incarnation)
+    pools = [asked.pool] if asked.pool else await call.run(backend.pools)
+    for pool in pools:
+        if (found := await _claimed(call, pool, ref)) is not None:
+            return found
+    if asked.pool is None or not asked.wait_seconds:
+        return None
+    lobby_ref = ref.replace(worker_id=full)
+    if await call.state.lobby.wait(call.full_pool(asked.pool), lobby_ref, asked.wait_seconds):
+        return await _claimed(call, asked.pool, ref)
+    return None
+
+
+async def _claimed(call: Call, pool: str, ref: WorkerRef) -> model.WorkItem | None:
+    answer: model.Exchange = await call.run(call.backend.exchange, pool, ref, claim=1)
+    return answer.items[0] if answer.items else None
+
+
+def _report(call: Call) -> bool:
+    asked = call.body
+    if asked.status not in OUTCOMES:
+        raise InvalidInput(f"unknown status: one of {', '.join(OUTCOMES)}")
+    item = call.backend.item(checks.item_id(asked.work_id))
+    settlement = model.Settlement(
+        item_id=item.id,
+        token=payload.label(asked.token, "token"),
+        outcome=OUTCOMES[asked.status],
+        result=None if asked.result is None else payload.encode(asked.result, "result"),
+        error=payload.error_text(asked.error),
+    )
+    settled = call.backend.exchange(item.pool, settlements=(settlement,)).settled[0]
+    call.state.lobby.changed(call.full_pool(item.pool))
+    return settled

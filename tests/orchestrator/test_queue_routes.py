@@ -1,0 +1,93 @@
+"""Controllers and the simplest workers (seed 003): metrics, scale sets, work request and result."""
+
+from __future__ import annotations
+
+from houses import Client, House
+
+
+def push(pusher: Client, pool: str, *jobs: dict[str, object]) -> None:
+    assert pusher("POST", f"/api/v1/pools/{pool}/jobs/bulk", {"jobs": list(jobs)}).status == 200
+
+
+def test_queue_metrics_of_a_group_and_of_all(
+    house: House, pusher: Client, controller: Client, worker: Client
+) -> None:
+    push(pusher, "a", {"data": 1}, {"data": 2, "group": "gpu"}, {"data": 3, "group": "gpu"})
+    push(pusher, "b", {"data": 4})
+    house.now += 30
+    body = {"worker_id": "w", "machine_group": "gpu", "pool": "a"}
+    assert worker("POST", "/work/request", body).status == 200
+    assert controller("GET", "/queue/metrics").body == {
+        "machine_group": None,
+        "pending_fragments": 3,
+        "running_fragments": 1,
+        "active_workers": 1,
+        "assigned_workers": 1,
+        "oldest_pending_seconds": 30,
+    }
+    gpu = controller("GET", "/queue/metrics?machine_group=gpu").body
+    assert gpu["machine_group"] == "gpu"
+    assert gpu["pending_fragments"] + gpu["running_fragments"] in (2, 3)
+    none = controller("GET", "/queue/metrics?machine_group=none").body
+    assert (none["pending_fragments"], none["oldest_pending_seconds"]) == (0, None)
+
+
+def test_scale_set_config_has_defaults_and_can_be_set(admin: Client, controller: Client) -> None:
+    path = "/scale-sets/acme/gpu/config"
+    assert controller("GET", path).body == {
+        "min_replicas": 0,
+        "max_replicas": 10,
+        "target_pending_per_worker": 1.0,
+        "scale_down_delay_seconds": 300,
+        "poll_interval_seconds": 30,
+    }
+    assert admin("PUT", path, {"max_replicas": 50}).status == 200
+    assert controller("GET", path).body["max_replicas"] == 50
+    assert controller("GET", "/scale-sets/acme/cpu/config").body["max_replicas"] == 10
+    assert admin("PUT", path, {"min_replicas": 5, "max_replicas": 1}).status == 422
+
+
+def test_a_tenant_sees_its_own_scale_sets_only(house: House, admin: Client) -> None:
+    admin("PUT", "/scale-sets/acme/gpu/config", {"max_replicas": 50})
+    acme, umbrella = house.client("controller", "acme"), house.client("controller", "umbrella")
+    assert acme("GET", "/scale-sets/acme/gpu/config").body["max_replicas"] == 50
+    assert umbrella("GET", "/scale-sets/acme/gpu/config").status == 404
+    assert umbrella("GET", "/scale-sets/umbrella/gpu/config").body["max_replicas"] == 10
+
+
+def test_work_is_asked_for_and_its_result_reported(pusher: Client, worker: Client) -> None:
+    assert worker("POST", "/work/request", {"worker_id": "w"}).status == 204
+    push(pusher, "a", {"data": {"n": 1}})
+    reply = worker("POST", "/work/request", {"worker_id": "w"})
+    assert (reply.status, reply.body["payload"]) == (200, {"n": 1})
+    result = {"work_id": reply.body["work_id"], "token": reply.body["token"], "result": "ok"}
+    assert worker("POST", "/work/result", {**result, "token": "wrong"}).body == {"accepted": False}
+    assert worker("POST", "/work/result", result).body == {"accepted": True}
+    found = pusher("GET", f"/api/v1/pools/a/jobs/{reply.body['work_id']}").body
+    assert (found["status"], found["result"]) == ("done", "ok")
+    assert worker("POST", "/work/result", {**result, "work_id": "none"}).status == 404
+
+
+def test_failed_work_is_tried_again(pusher: Client, worker: Client) -> None:
+    push(pusher, "a", {"data": 1, "max_retries": 2})
+    for attempt in (1, 2):
+        work = worker("POST", "/work/request", {"worker_id": "w"}).body
+        assert work["attempt"] == attempt
+        result = {"work_id": work["work_id"], "token": work["token"], "status": "failed"}
+        worker("POST", "/work/result", {**result, "error": "no disk"})
+    assert pusher("GET", f"/api/v1/pools/a/jobs/{work['work_id']}").body["status"] == "poisoned"
+
+
+def test_a_worker_that_holds_work_has_to_prove_itself(pusher: Client, worker: Client) -> None:
+    push(pusher, "a", {"data": 1}, {"data": 2})
+    first = worker("POST", "/work/request", {"worker_id": "w"})
+    assert worker("POST", "/work/request", {"worker_id": "w"}).status == 409
+    me = worker.speaking(first.headers["sprat-worker-secret"])
+    assert me("POST", "/work/request", {"worker_id": "w"}).body["payload"] == 2
+
+
+def test_work_of_a_group_goes_to_its_workers(pusher: Client, worker: Client) -> None:
+    push(pusher, "a", {"data": 1, "group": "gpu"})
+    assert worker("POST", "/work/request", {"worker_id": "cpu"}).status == 204
+    body = {"worker_id": "gpu", "machine_group": "gpu"}
+    assert worker("POST", "/work/request", body).status == 200

@@ -1,0 +1,153 @@
+"""Workers that register themselves (seed 002): routes, replacement, reconciliation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from houses import Client, House
+
+REGISTER = "/api/v1/workers/register"
+
+
+def about(worker_id: str = "w1", port: int = 5003, **more: Any) -> dict[str, Any]:
+    return {
+        "worker_id": worker_id,
+        "worker_type": "backtesting",
+        "endpoint_url": f"http://192.168.1.201:{port}",
+        **more,
+    }
+
+
+def running(house: House, worker: Client, worker_id: str) -> dict[str, Any]:
+    """A job that this worker has claimed."""
+    pusher = house.client("pusher")
+    pusher("POST", "/api/v1/pools/backtesting/jobs", {"data": worker_id})
+    reply = worker("POST", "/api/v1/pools/backtesting/claim", {"worker_id": worker_id})
+    (job,) = reply.body["jobs"]
+    return dict(job)
+
+
+def test_a_worker_registers_and_is_available(worker: Client, viewer: Client) -> None:
+    reply = worker("POST", REGISTER, about(capabilities={"cores": 4}))
+    assert reply.status == 200
+    assert reply.body["registered"] is True
+    assert reply.body["worker_id"] == "w1"
+    assert reply.body["stop_operations"] == []
+    found = viewer("GET", "/api/v1/workers/w1").body
+    assert found["status"] == "available"
+    assert found["endpoint_url"] == "http://192.168.1.201:5003"
+    assert found["capabilities"] == {"cores": 4}
+
+
+@pytest.mark.parametrize("missing", ["worker_id", "worker_type", "endpoint_url"])
+def test_a_bad_body_is_422(worker: Client, missing: str) -> None:
+    body = {name: value for name, value in about().items() if name != missing}
+    assert worker("POST", REGISTER, body).status == 422
+
+
+@pytest.mark.parametrize("url", ["", "ftp://host", "http://", "http://u:p@host", "http://a b"])
+def test_an_endpoint_is_a_plain_http_url(worker: Client, url: str) -> None:
+    assert worker("POST", REGISTER, {**about(), "endpoint_url": url}).status == 422
+
+
+def test_registering_again_updates_the_one_row(worker: Client, viewer: Client) -> None:
+    worker("POST", REGISTER, about())
+    worker("POST", REGISTER, about(port=5004, current_operation_id="op"))
+    (found,) = viewer("GET", "/api/v1/workers").body["workers"]
+    assert found["endpoint_url"].endswith(":5004")
+    assert found["status"] == "busy"
+
+
+def test_another_id_at_the_same_endpoint_replaces_the_old_one(
+    worker: Client, viewer: Client
+) -> None:
+    worker("POST", REGISTER, about("old"))
+    worker("POST", REGISTER, about("new"))
+    assert [w["worker_id"] for w in viewer("GET", "/api/v1/workers").body["workers"]] == ["new"]
+    assert viewer("GET", "/api/v1/workers/old").status == 404
+
+
+def test_deregistering_takes_a_worker_out(
+    worker: Client, viewer: Client, controller: Client
+) -> None:
+    secret = worker("POST", REGISTER, about()).body["secret"]
+    path = "/api/v1/workers/deregister/w1"
+    assert worker("DELETE", path).status == 403, "only the worker itself, or a controller"
+    assert worker.speaking(secret)("DELETE", path).body == {"deregistered": True}
+    assert viewer("GET", "/api/v1/workers/w1").status == 404
+    assert controller("DELETE", path).status == 404
+
+
+def test_workers_are_listed_by_type_and_status(worker: Client, viewer: Client) -> None:
+    worker("POST", REGISTER, about("a", 1))
+    worker("POST", REGISTER, about("b", 2, current_operation_id="op"))
+    worker("POST", REGISTER, {**about("c", 3), "worker_type": "training"})
+    ask = "/api/v1/workers"
+
+    def ids(query: str) -> list[str]:
+        return [w["worker_id"] for w in viewer("GET", ask + query).body["workers"]]
+
+    assert ids("?worker_type=backtesting") == ["a", "b"]
+    assert ids("?status=busy") == ["b"]
+    assert ids("?limit=2") == ["a", "b"]
+    assert ids("?limit=2&after=b") == ["c"]
+    assert viewer("GET", f"{ask}?status=odd").status == 422
+
+
+def test_finished_operations_are_settled_when_their_worker_comes_back(
+    house: House, worker: Client, pusher: Client
+) -> None:
+    me = worker.speaking(worker("POST", REGISTER, about()).body["secret"])
+    job = running(house, me, "w1")
+    finished = [
+        {"operation_id": "unknown", "result": 1},
+        {"operation_id": job["id"], "result": {"profit": 2}},
+    ]
+    reply = me("POST", REGISTER, about(completed_operations=finished)).body
+    assert reply["settled_operations"] == [job["id"]]
+    found = pusher("GET", f"/api/v1/pools/backtesting/jobs/{job['id']}").body
+    assert (found["status"], found["result"]) == ("done", {"profit": 2})
+    again = me("POST", REGISTER, about(completed_operations=finished)).body
+    assert again["settled_operations"] == [], "what is over is skipped"
+
+
+def test_a_worker_that_proves_itself_keeps_its_operation(house: House, worker: Client) -> None:
+    me = worker.speaking(worker("POST", REGISTER, about()).body["secret"])
+    job = running(house, me, "w1")
+    reply = me("POST", REGISTER, about(current_operation_id=job["id"])).body
+    assert reply["stop_operations"] == []
+    done = {"settlements": [{"id": job["id"], "token": job["token"]}]}
+    assert me("POST", "/api/v1/pools/backtesting/settle", done).body["settled"] == [True]
+
+
+def test_an_operation_that_another_holds_is_to_be_stopped(house: House, worker: Client) -> None:
+    me = worker.speaking(worker("POST", REGISTER, about()).body["secret"])
+    job = running(house, me, "w1")
+    forgotten = house.client("controller")
+    assert forgotten("DELETE", "/api/v1/workers/deregister/w1").status == 200
+    other = worker.speaking(worker("POST", REGISTER, about("w2", 9)).body["secret"])
+    claimed = other("POST", "/api/v1/pools/backtesting/claim", {"worker_id": "w2"}).body["jobs"]
+    assert [one["id"] for one in claimed] == [job["id"]]
+    reply = me("POST", REGISTER, about(current_operation_id=job["id"])).body
+    assert reply["stop_operations"] == [job["id"]]
+    assert me("POST", REGISTER, about(current_operation_id="unknown")).body["stop_operations"] == []
+
+
+def test_nobody_settles_anothers_operation_by_registering(house: House, worker: Client) -> None:
+    me = worker.speaking(worker("POST", REGISTER, about()).body["secret"])
+    job = running(house, me, "w1")
+    finished = [{"operation_id": job["id"], "result": "forged"}]
+    reply = worker("POST", REGISTER, about(completed_operations=finished)).body
+    assert reply["settled_operations"] == []
+
+
+def test_while_shutting_down_registrations_come_back_later(house: House, worker: Client) -> None:
+    house.served.state.is_leaving = True
+    for path in (REGISTER, "/api/v1/pools/p/workers"):
+        body = about() if path == REGISTER else {"worker_id": "w"}
+        reply = worker("POST", path, body)
+        assert reply.status == 503
+        assert int(reply.headers["retry-after"]) > 0
+    assert worker("GET", "/readyz").status == 503
+    assert worker("GET", "/healthz").status == 200
