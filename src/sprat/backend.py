@@ -166,6 +166,7 @@ class Backend:
         raise NotImplementedError
 
     def worker(self, worker_id: str) -> model.WorkerRecord | None:
+        """One worker by its id; None when there is none."""
         raise NotImplementedError
 
     def workers(self, which: model.WorkerFilter) -> list[model.WorkerRecord]:

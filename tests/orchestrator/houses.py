@@ -15,7 +15,7 @@ from sprat.orchestrator.roles import ROLES
 from sprat.store import Store
 from sprat.stores.memory import MemoryBackend
 
-TENANTS = (None, "acme", "umbrella")
+TENANTS = (None, "acme", "umbrella", "initech")
 OPTIONS = Options(port=0, reap_seconds=0, linger_seconds=0, shutdown_seconds=2)
 
 

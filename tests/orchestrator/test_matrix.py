@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from houses import Client, House
 
+from sprat.model import WorkerFilter
 from sprat.orchestrator import openapi, tables
 from sprat.orchestrator.roles import ROLES
 from sprat.orchestrator.tenancy import TenantBackend
@@ -49,9 +50,9 @@ class Theirs(NamedTuple):
 def theirs(house: House) -> Theirs:
     pusher, worker = house.client("pusher", "acme"), house.client("worker", "acme")
     job = pusher("POST", "/api/v1/pools/papers/jobs", {"data": MARK, "key": MARK}).body["id"]
-    body = {"worker_id": "w1", "metadata": {"mark": MARK}, "lease_seconds": 86400}
+    body = {"worker_id": "theirs", "metadata": {"mark": MARK}, "lease_seconds": 86400}
     secret = worker("POST", "/api/v1/pools/papers/workers", body).body["secret"]
-    claimed = worker.speaking(secret)("POST", "/api/v1/pools/papers/claim", {"worker_id": "w1"})
+    claimed = worker.speaking(secret)("POST", "/api/v1/pools/papers/claim", {"worker_id": "theirs"})
     assert len(claimed.body["jobs"]) == 1
     decision = {
         "pool": "papers",
@@ -66,7 +67,7 @@ def theirs(house: House) -> Theirs:
     }
     controller = house.client("controller", "acme")
     made = controller("POST", "/api/v1/store/record", {"version": 0, "decision": decision})
-    return Theirs(job, "w1", made.body["answer"]["launched"][0])
+    return Theirs(job, "theirs", made.body["answer"]["launched"][0])
 
 
 def body_of(operation: tuple[str, str, Any]) -> Any:
@@ -109,7 +110,7 @@ def test_another_tenant_finds_nothing_and_changes_nothing(
     before = everything(house)
     stranger = house.client("admin", "umbrella")
     for pool in ("papers", "acme.papers"):
-        for worker in (theirs.worker, "acme.w1", theirs.reserved, f"~{theirs.reserved[1:]}"):
+        for worker in (theirs.worker, "acme.theirs", theirs.reserved, f"~{theirs.reserved[1:]}"):
             names = {"pool": pool, "job_id": theirs.job, "worker_id": worker, "tenant_id": "acme"}
             reply = send(stranger, operation, **names)
             assert MARK not in str(reply.body)
@@ -122,14 +123,8 @@ def test_another_tenant_finds_nothing_and_changes_nothing(
 def everything(house: House) -> Any:
     """All there is of acme's."""
     acme = TenantBackend(house.store.backend, "acme")
-    workers = acme.workers(acme_filter())
+    workers = acme.workers(WorkerFilter())
     return acme.pools(), acme.items("papers", None, 100, None), workers, acme.pool_state("papers")
-
-
-def acme_filter() -> Any:
-    from sprat.model import WorkerFilter
-
-    return WorkerFilter()
 
 
 IDS = {
@@ -142,10 +137,10 @@ IDS = {
         "pool": "papers",
         "settlements": [{"item_id": t.job, "token": "x", "outcome": "complete"}],
     },
-    "heartbeat": lambda t: {"worker": {"worker_id": "acme.w1"}, "holding": []},
-    "update_status": lambda t: {"worker": {"worker_id": "w1"}, "status": "terminated"},
-    "release": lambda t: {"pool": "acme.papers", "worker_id": "acme.w1"},
-    "worker": lambda t: {"worker_id": "w1"},
+    "heartbeat": lambda t: {"worker": {"worker_id": "acme.theirs"}, "holding": []},
+    "update_status": lambda t: {"worker": {"worker_id": "theirs"}, "status": "terminated"},
+    "release": lambda t: {"pool": "acme.papers", "worker_id": "acme.theirs"},
+    "worker": lambda t: {"worker_id": "theirs"},
     "workers": lambda t: {"which": {}},
     "pools": lambda t: {},
     "counts": lambda t: {"pool": "acme.papers"},
@@ -163,7 +158,7 @@ def test_another_tenants_ids_are_unknown_to_every_verb(
     before = everything(house)
     stranger = house.client("admin", "umbrella")
     known = stranger("POST", f"/api/v1/store/{verb}", IDS[verb](theirs))
-    unknown = stranger("POST", f"/api/v1/store/{verb}", IDS[verb](Theirs("0" * 28, "w1", "~x")))
+    unknown = stranger("POST", f"/api/v1/store/{verb}", IDS[verb](Theirs("0" * 28, "theirs", "~x")))
     assert MARK not in str(known.body)
     assert known.status == unknown.status
     assert str(known.body).replace(theirs.job, "") == str(unknown.body).replace("0" * 28, "")
@@ -173,7 +168,7 @@ def test_another_tenants_ids_are_unknown_to_every_verb(
 def test_metrics_show_a_tenant_its_own_pools_only(house: House, theirs: Theirs) -> None:
     ours = house.client("viewer", "acme")("GET", "/metrics").body
     assert 'sprat_worker_pool_jobs{pool="papers",status="claimed"} 1' in ours
-    others = house.client("viewer", "umbrella")("GET", "/metrics").body
+    others = house.client("viewer", "initech")("GET", "/metrics").body
     assert "papers" not in others
     assert "http_requests_total{" not in others
     assert 'pool="acme.papers"' in house.client("viewer")("GET", "/metrics").body

@@ -146,6 +146,8 @@ def refused(why: Refusal) -> Answer:
     headers = {}
     if why.retry_after is not None:
         headers["retry-after"] = str(max(1, math.ceil(why.retry_after)))
+    if why.status in (408, 413):
+        headers["connection"] = "close"  # the rest of the body may still come: nobody reads it
     if why.status == 401:
         headers["www-authenticate"] = 'Bearer realm="sprat"'
     body = jsontext.dumps({"error": why.word, "message": str(why)})

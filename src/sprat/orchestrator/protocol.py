@@ -12,6 +12,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_HEADER_BYTES = 64 * 1024
+TOLD_SO = 100  # connections beyond the cap are answered with 503, and those beyond these cut off
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 
 
@@ -23,8 +24,8 @@ class PatientProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self.max_connections + self.max_connections // 10:
-            transport.abort()  # beyond those that are still told so
+        if len(self.connections) > self.max_connections + TOLD_SO:
+            transport.abort()
             return
         self._begin()
 

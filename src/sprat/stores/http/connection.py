@@ -88,6 +88,9 @@ class Connections:
         for _, connection in idle:
             connection.close()
 
+    def __del__(self) -> None:
+        self.close()
+
     # -- one request ------------------------------------------------------------------------
 
     def _request(self, path: str, body: str, secret: str | None) -> bytes:
@@ -119,8 +122,9 @@ class Connections:
 
     def _kept(self) -> Any:
         """A connection that was used before and is still good."""
-        if self._pid != os.getpid():  # forked: those are our parent's
-            self._idle, self._pid = [], os.getpid()
+        if self._pid != os.getpid():  # forked: those are our parent's, and stay open there
+            self.close()
+            self._pid = os.getpid()
         while self._idle:
             try:
                 since, connection = self._idle.pop()
@@ -284,12 +288,12 @@ def _seconds(text: str | None) -> float:
 def _read(status: int, body: bytes) -> Any:
     """The answer's content, or the error that it stands for."""
     try:
-        content = jsontext.loads(body.decode()) if body else {}
+        content = jsontext.loads(body.decode())
     except ValueError:
         content = {}
-    if status < 300 and isinstance(content, dict):
+    if status < 300 and "answer" in content:
         return content
-    if not isinstance(content, dict) or "message" not in content:
+    if "message" not in content:
         raise errors.StoreMismatch(f"this is no orchestrator: it answers with status {status}")
     kind = KINDS.get(content.get("error", ""), errors.InvalidInput)
     if status in (401, 403):
