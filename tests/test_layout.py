@@ -18,10 +18,10 @@ SOURCE = Path(__file__).parent.parent / "src" / "sprat"
 RUNGS = (
     {"record", "errors", "jsontext"},
     {"model"},
-    {"retry", "histogram", "payload", "environment", "awaiting", "schedule"},
+    {"retry", "histogram", "payload", "environment", "awaiting", "schedule", "text_file"},
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
     {"backend", "settings", "trigger", "yaml_tree"},
-    {"simulation"},
+    {"simulation", "machine"},
     {"stores.memory", "stores.sqlite", "stores.postgres", "stores.redis", "stores.http"},
     {"pool"},
     {"registry"},
@@ -33,11 +33,12 @@ RUNGS = (
     {"launchers"},
     {"triggers", "flatmachines"},
     {"using"},
-    {"tasks", "results"},
+    {"tasks", "results", "machine_room"},
     {"inlining"},
     {"orchestrator"},
     {"cli"},
     {"__main__"},
+    {"run"},
 )
 # Packages that nobody imports, except late (inside a function) from these modules.
 ONLY_LATE = {
@@ -48,7 +49,10 @@ ONLY_LATE = {
     "stores.http": {"store"},
 }
 # Imports that point up the ladder, late: a URL or a name decides at run time what is needed.
-UPWARDS = {("store", "triggers"), ("launcher", "launchers")}
+UPWARDS = {
+    *(("store", "triggers"), ("launcher", "launchers")),
+    *(("processor", "machine_room"), ("launchers", "machine_room")),
+}
 
 # Modules that every short-lived worker imports: each import here is paid once a job.
 LEAN = {

@@ -1,4 +1,5 @@
-"""One job in a forked child: the worker stays alive, answers for it, and can stop it.
+"""One job in a forked child: the worker stays alive, answers for it, and can stop it. (A machine
+runs an action that it may have to stop in the same way.)
 
 The child leads a process group. When the job is over or stopped, the group is killed: a job leaves
 nothing behind, unless it starts it in a session of its own. The child is also on a *leash*, a pipe
@@ -14,14 +15,12 @@ import select
 import sys
 
 from sprat import jsontext
-from sprat.processor import Outcome, attempt
+from sprat.processor import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-
-    from sprat.job import Job
-    from sprat.processor import Processor
+    from collections.abc import Callable
 else:
     import _signal as signal  # without its enums, which are a tenth of Python's own start
 
@@ -29,16 +28,16 @@ END = b"\n"  # of an answer; JSON text holds none
 
 
 class Child:
-    """A running job."""
+    """A running job: something that is called there and says how it ended."""
 
-    def __init__(self, processor: Processor, job: Job) -> None:
+    def __init__(self, work: Callable[[], Outcome]) -> None:
         self._answer, write = os.pipe()
         leash, self._hold = os.pipe()
         self._heard = b""
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._hold)
-            _be_the_child(processor, job, write, leash)
+            _be_the_child(work, write, leash)
         os.close(write)
         os.close(leash)
         _lead_a_group(self.pid)  # whichever of the two is first
@@ -93,7 +92,7 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _be_the_child(processor: Processor, job: Job, write: int, leash: int) -> None:
+def _be_the_child(work: Callable[[], Outcome], write: int, leash: int) -> None:
     """Run the job, write the outcome, and leave without any of the parent's clean-up."""
     code = 1
     try:
@@ -101,7 +100,7 @@ def _be_the_child(processor: Processor, job: Job, write: int, leash: int) -> Non
         _put_on(leash)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        outcome = jsontext.dumps(attempt(processor, job)).encode(errors="surrogatepass") + END
+        outcome = jsontext.dumps(work()).encode(errors="surrogatepass") + END
         finish_triggers()
         _flush()
         while outcome:

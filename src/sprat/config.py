@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from sprat import payload
+from sprat import payload, text_file
 from sprat.errors import InvalidInput
 from sprat.model import PoolSettings
 from sprat.record import Record
@@ -42,7 +42,11 @@ class Config(Record):
 def load(path: str) -> Config:
     """Read and check a file."""
     directory = os.path.dirname(os.path.abspath(path))
-    return checked(_tree(_text(path), path), path, directory)
+    return checked(
+        _tree(_text(path), path),
+        path,
+        directory,
+    )
 
 
 def store_url(flag: str | None, environment: Mapping[str, str], *, path: str = FILE) -> str:
@@ -97,20 +101,7 @@ def beside(url: str, directory: str) -> str:
 
 
 def _text(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise InvalidInput(f"there is no {path}: `sprat init` writes one") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
-    if len(raw) > MAX_BYTES:
-        raise InvalidInput(f"{path} is larger than {MAX_BYTES:,} bytes")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise InvalidInput(f"{path}, line {line}: this is not UTF-8 text") from None
+    return text_file.read(path, MAX_BYTES, missing="`sprat init` writes one")
 
 
 def _tree(text: str, path: str) -> Leaf:
@@ -180,10 +171,10 @@ def _pool(
             _refuse(path, inner.key_line, f"pools.{name} has no setting {key!r}{near}")
         given[key] = _setting(inner, key, f"pools.{name}.{key}", path)
     given["directory"] = os.path.abspath(os.path.join(directory, str(given.get("directory") or "")))
-    works = given.get("handler") is not None or given.get("command") is not None
-    defaults = {**common, "start_on_push": works}
     try:
-        return settings.changed(PoolSettings(), {**defaults, **given})
+        made = settings.changed(PoolSettings(), {**common, **given})
+        starts = given.get("start_on_push", settings.has_processor(made))
+        return made.replace(start_on_push=starts)
     except InvalidInput as error:
         _refuse(path, leaf.key_line, f"pools.{name}: {error}")
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.model import PoolSettings
+    from sprat.store import Store
 
 
 class Launcher:
@@ -18,6 +19,14 @@ class Launcher:
     def launch(
         self, url: str, pool: str, settings: PoolSettings, worker_ids: Sequence[str]
     ) -> None:
+        raise NotImplementedError
+
+
+class Crew:
+    """What launched workers run when it is not the processor of their pool."""
+
+    def work(self, store: Store, pool: str, settings: PoolSettings, worker_id: str) -> str:
+        """Be the worker of this id to the end; why it left (one of the words of worker.py)."""
         raise NotImplementedError
 
 

@@ -115,8 +115,7 @@ class Exchange(Record):
 
 
 class Document(Record):
-    """A small record that a part of sprat keeps in the store: an API key, a trigger's last run.
-    `body` is JSON text; the version counts its changes, from 1."""
+    """A small record that a part of sprat keeps: JSON text, and a version that counts changes."""
 
     kind: str
     name: str
@@ -146,11 +145,12 @@ class Counts(Record):
 
 
 class PoolSettings(Record):
-    """How a pool is worked on. Kept in the store, so that anybody who knows its URL can run a
-    correct pass. The names and defaults are those of sprat.yml; settings.py checks them."""
+    """How a pool is worked on: kept in the store, named as in sprat.yml, checked by settings.py."""
 
     handler: str | None = None  # "module:function", called with the payload
     command: Sequence[str] | None = None  # a program: JSON on stdin, JSON on stdout
+    machine: str | None = None  # a YAML machine: the payload is its input, its output the result
+    machines: Mapping[str, str] = {}  # names that machines call each other by, and their files
     directory: str | None = None  # where the handler is imported and the command runs
     environment: Sequence[str] = ()  # names of the variables that workers get besides the usual
     isolation: str = "process"  # each job in a child of its own, or "none": in the worker

@@ -50,7 +50,11 @@ def load(settings: PoolSettings) -> Processor:
         return _handler(settings.handler)
     if settings.command is not None:
         return _command(settings.command)
-    raise InvalidInput("the pool has no processor: set a handler or a command for it")
+    if settings.machine is not None:
+        from sprat.machine_room.processing import processor
+
+        return processor(settings)
+    raise InvalidInput("the pool has no processor: set a handler, a command or a machine for it")
 
 
 def attempt(processor: Processor, job: Job) -> Outcome:

@@ -26,13 +26,18 @@ def changed(now: PoolSettings, changes: Mapping[str, object]) -> PoolSettings:
         raise InvalidInput(
             f"min_workers {after.min_workers} is more than max_workers {after.max_workers}"
         )
-    if after.handler is not None and after.command is not None:
-        raise InvalidInput("a pool has a handler or a command, not both")
+    if (after.handler, after.command, after.machine).count(None) < 2:
+        raise InvalidInput("a pool has a handler or a command or a machine, not two of them")
     if changes.keys() & {"policy", "policy_options", "min_workers", "max_workers"}:
         from sprat.scaling import policies
 
         policies.check(after)
     return after
+
+
+def has_processor(settings: PoolSettings) -> bool:
+    """Whether workers of the pool know what to do."""
+    return (settings.handler, settings.command, settings.machine) != (None, None, None)
 
 
 def _nearest(name: str) -> str:
@@ -98,6 +103,14 @@ def _command(value: object, name: str) -> None:
         raise InvalidInput(f"{name} must name a program")
 
 
+def _files(value: object, name: str) -> None:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{name} must be a mapping from name to file, not {value!r}")
+    for key, path in value.items():
+        _text(key, f"a name in {name}")
+        _text(path, f"{name}.{key}")
+
+
 def _policy(value: object, name: str) -> None:
     from sprat.scaling import policies
 
@@ -127,6 +140,8 @@ def _events(value: object, name: str) -> None:
 CHECKS: dict[str, Callable[[object, str], object]] = {
     "handler": _optional(_handler),
     "command": _optional(_command),
+    "machine": _optional(_text),
+    "machines": _files,
     "directory": _optional(_text),
     "environment": _texts,
     "isolation": _one_of(*ISOLATIONS),

@@ -221,7 +221,8 @@ class Worker:
         return settlement(item, outcome, self._settings, seconds)
 
     def _in_a_child(self, item: model.WorkItem) -> Outcome | None:
-        child = Child(self._processor, Job(self._pool, item))
+        job = Job(self._pool, item)
+        child = Child(lambda: attempt(self._processor, job))
         limit = self._settings.timeout_seconds
         end = None if limit is None else time.monotonic() + limit
         while True:

@@ -150,8 +150,8 @@ def test_deep_nesting_is_refused(text: str, tmp_path: Path) -> None:
     ("raw", "says"),
     [
         (b"#" * 1_000_001, "larger than 1,000,000 bytes"),
-        (b"a: 1\nb: \xff", "line 2: this is not UTF-8"),
-        (b"a: \x00", "is not YAML"),
+        (b"a: 1\nb: \xff", "line 2, column 4: this is not UTF-8"),
+        (b"a: \x00", "line 1, column 4: this is not YAML"),
     ],
     ids=["long", "latin", "null"],
 )

@@ -149,7 +149,8 @@ def _fleet(store: Store) -> Iterator[Finding]:
 def _pool(store: Store, name: str) -> Iterator[Finding]:
     settings = store.pool(name).state().settings
     seen = store.pool(name).observe()
-    what = settings.handler or (settings.command[0] if settings.command else None)
+    program = settings.command[0] if settings.command else None
+    what = settings.handler or settings.machine or program
     if what is None:
         state = WARN if seen.counts.pending else OK
         yield Finding(check=name, state=state, detail="no handler and no command in its settings")

@@ -12,6 +12,7 @@ from sprat.errors import SpratError
 from sprat.launchers.process import ENVIRONMENT
 from sprat.model import PoolSettings
 from sprat.processor import load
+from sprat.settings import has_processor
 
 PATIENCE_SECONDS = 60.0
 COULD_NOT = 3  # the exit code that means: standard output says why
@@ -19,7 +20,7 @@ COULD_NOT = 3  # the exit code that means: standard output says why
 
 def complaint(settings: PoolSettings) -> str | None:
     """Why workers of a pool with these settings could not begin, or None."""
-    if settings.handler is None and settings.command is None:
+    if not has_processor(settings):
         return None
     try:
         ran = subprocess.run(

@@ -11,6 +11,7 @@ from sprat.cli.lines import each_payload, readable, standard_input
 from sprat.cli.output import document, number, talk
 from sprat.cli.target import open_any
 from sprat.errors import InvalidInput
+from sprat.settings import has_processor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _options(asked: Namespace) -> dict[str, Any]:
 def _warn(store: Store, pool: str) -> None:
     """Pushing into a pool that nobody works on is allowed, and often a typo."""
     settings = store.pool(pool).state().settings
-    if settings.handler is None and settings.command is None:
+    if not has_processor(settings):
         known = [name for name in store.pools() if name != pool]
         pools = f" (others are {', '.join(known)})" if known else ""
         talk(f"sprat: nobody works on pool {pool} yet{pools}: `sprat apply` gives it a handler")

@@ -7,6 +7,7 @@ import time
 
 from sprat import config
 from sprat.errors import InvalidInput
+from sprat.settings import has_processor
 from sprat.store import open_store
 
 TYPE_CHECKING = False
@@ -64,7 +65,7 @@ def known_pool(store: Store, name: str) -> str:
 def workable_pool(store: Store, name: str) -> str:
     """The same, for one that workers can be started for."""
     settings = store.pool(known_pool(store, name)).state().settings
-    if settings.handler is None and settings.command is None:
+    if not has_processor(settings):
         raise InvalidInput(f"pool {name} has no handler and no command: `sprat apply` gives it one")
     return name
 

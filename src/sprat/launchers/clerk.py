@@ -133,13 +133,18 @@ def begin(store: Store, pool: str, worker_ids: Sequence[str]) -> Orders:
 
 
 def carry_on(
-    store: Store, pool: str, gone: Sequence[tuple[str, str]], version: int | None
+    store: Store,
+    pool: str,
+    gone: Sequence[tuple[str, str]],
+    version: int | None,
+    order: str | None = None,
 ) -> Orders:
     """Report the dead, and run a scaling pass. If the pool's settings changed, this nest has the
-    wrong code for new workers: another one is started for them."""
+    wrong code for new workers: another one is started for them. A nest that runs a machine keeps
+    to the maximum that it was launched with."""
     report(store, pool, gone)
     state = store.pool(pool).state()
-    checked = checker.decide(store, pool, state.settings)
+    checked = checker.decide(store, pool, _limited(state.settings, order))
     launch = checked.spawned_ids
     if launch and version not in (None, state.version):
         checker.launch(store, pool, state.settings, launch)
@@ -150,6 +155,12 @@ def carry_on(
         launch=launch,
         wake_in=wake_in(store, pool),
     )
+
+
+def _limited(settings: model.PoolSettings, order: str | None) -> model.PoolSettings:
+    most = None if order is None else jsontext.loads(order)["max_workers"]
+    high = settings.max_workers if most is None else min(most, settings.max_workers)
+    return settings.replace(max_workers=high, min_workers=min(settings.min_workers, high))
 
 
 def report(store: Store, pool: str, gone: Sequence[tuple[str, str]]) -> Orders:

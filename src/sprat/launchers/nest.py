@@ -26,7 +26,7 @@ import time
 from sprat import model
 from sprat.errors import InvalidInput, SpratError
 from sprat.launchers.clerk import Clerk, begin, call_off, carry_on, give_up, report
-from sprat.launchers.process import start_nest
+from sprat.launchers.process import ORDER, start_nest
 from sprat.launchers.vigil import Vigil
 from sprat.signals import STOP_SIGNALS
 from sprat.store import open_store, preload
@@ -35,8 +35,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sprat.launcher import Crew
     from sprat.launchers.clerk import Orders
     from sprat.processor import Processor
+    from sprat.store import Store
 
 # Exit codes of workers in good order. A job that runs in its worker may end it with any other.
 LEFT = 90
@@ -57,9 +59,10 @@ class Nest:
         self._vigil = Vigil(url, pool)
         self._children: dict[int, str] = {}
         self._told_to_leave = False
-        self._processor: Processor | None = None
+        self._processor: Processor | Crew | None = None
         self._cannot_load = False
         self._version: int | None = None  # of the settings that the processor was made from
+        self._order = os.environ.get(ORDER)
 
     def run(self, worker_ids: list[str]) -> int:
         for number in STOP_SIGNALS:
@@ -79,12 +82,12 @@ class Nest:
             if orders is None or gone is None:
                 break
             if self._cannot_load:  # with all that was half imported, trying again proves nothing
-                start_nest(self._url, self._pool, orders.settings)
+                start_nest(self._url, self._pool, orders.settings, order=self._order)
                 break
             if self._told_to_leave:
                 orders = self._send(report, gone)
             else:
-                orders = self._send(carry_on, gone, self._version)
+                orders = self._send(carry_on, gone, self._version, self._order)
         return 0
 
     def _send(
@@ -117,15 +120,15 @@ class Nest:
             start(processor, orders.settings, worker_id)
         return orders
 
-    def _load(self, orders: Orders) -> Processor:
-        from sprat.processor import load
-
-        self._processor = load(orders.settings)
-        self._version = orders.version
+    def _load(self, orders: Orders) -> Processor | Crew:
+        self._processor = _loaded(orders.settings)
+        self._version = None if self._order else orders.version
         _freeze()
         return self._processor
 
-    def _fork(self, processor: Processor, settings: model.PoolSettings, worker_id: str) -> None:
+    def _fork(
+        self, processor: Processor | Crew, settings: model.PoolSettings, worker_id: str
+    ) -> None:
         # Signals wait until it is known to whom they are passed on, and who acts on them.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         pid = os.fork()
@@ -135,7 +138,7 @@ class Nest:
         self._children[pid] = worker_id
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
-    def _start_fresh(self, _: Processor, settings: model.PoolSettings, worker_id: str) -> None:
+    def _start_fresh(self, _: object, settings: model.PoolSettings, worker_id: str) -> None:
         begin = "from sprat.launchers.nest import be_fresh; be_fresh()"
         command = [sys.executable, "-P", "-c", begin, self._pool, worker_id]
         environment = {**os.environ, "SPRAT_URL": self._url}
@@ -203,13 +206,11 @@ def _may_fork() -> bool:
 
 def be_fresh() -> None:
     """A worker that was not forked: reads the settings and imports the user's code itself."""
-    from sprat.processor import load
-
     url, (pool, worker_id) = os.environ["SPRAT_URL"], sys.argv[1:]
     store = open_store(url)
     try:
         settings = store.pool(pool).state().settings
-        processor = load(settings)
+        processor = _loaded(settings)
     except SpratError as error:
         store.workers.update_status(worker_id, model.LOST, reason=str(error))
         raise SystemExit(1) from None
@@ -218,10 +219,14 @@ def be_fresh() -> None:
 
 
 def _be_a_worker(
-    url: str, pool: str, processor: Processor, settings: model.PoolSettings, worker_id: str
+    url: str,
+    pool: str,
+    processor: Processor | Crew,
+    settings: model.PoolSettings,
+    worker_id: str,
 ) -> None:
     from sprat.child import finish_triggers
-    from sprat.worker import TOLD_TO, Worker
+    from sprat.worker import TOLD_TO
 
     code = 1
     nest = os.getppid()
@@ -229,13 +234,11 @@ def _be_a_worker(
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         store = open_store(url)
-        worker = Worker(
-            store, pool, processor, settings=settings, worker_id=worker_id, reserved=True
-        )
-        was_told_to = worker.run().left == TOLD_TO
+        was_told_to = _work(store, pool, processor, settings, worker_id) == TOLD_TO
         code = WAS_TOLD_TO if was_told_to else LEFT
         if os.getppid() != nest and not was_told_to and store.pool(pool).size():
-            start_nest(url, pool, settings)  # nobody else is left to carry on
+            order = os.environ.get(ORDER)
+            start_nest(url, pool, settings, order=order)  # nobody else is left to carry on
         finish_triggers()
     except SpratError as error:
         sys.stderr.write(f"sprat: {error}\n")
@@ -244,6 +247,33 @@ def _be_a_worker(
     finally:
         _flush()
         os._exit(code)
+
+
+def _loaded(settings: model.PoolSettings) -> Processor | Crew:
+    """What the workers of this nest run: the pool's processor, or the machine of an order."""
+    order = os.environ.get(ORDER)
+    if order is not None:
+        from sprat.machine_room.crew import MachineCrew
+
+        return MachineCrew(order)
+    from sprat.processor import load
+
+    return load(settings)
+
+
+def _work(
+    store: Store,
+    pool: str,
+    processor: Processor | Crew,
+    settings: model.PoolSettings,
+    worker_id: str,
+) -> str:
+    if not callable(processor):
+        return processor.work(store, pool, settings, worker_id)
+    from sprat.worker import Worker
+
+    worker = Worker(store, pool, processor, settings=settings, worker_id=worker_id, reserved=True)
+    return worker.run().left
 
 
 def _complain() -> None:

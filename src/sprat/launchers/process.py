@@ -24,6 +24,8 @@ ENVIRONMENT = frozenset(
     )
 )
 
+ORDER = "SPRAT_LAUNCH"  # the variable with a machine that the workers run (see machine_room)
+
 
 class ProcessLauncher(Launcher):
     def launch(
@@ -32,17 +34,24 @@ class ProcessLauncher(Launcher):
         start_nest(url, pool, settings, worker_ids)
 
 
-def start_nest(url: str, pool: str, settings: PoolSettings, worker_ids: Sequence[str] = ()) -> None:
+def start_nest(
+    url: str,
+    pool: str,
+    settings: PoolSettings,
+    worker_ids: Sequence[str] = (),
+    *,
+    order: str | None = None,
+) -> None:
     """Start a nest in a session of its own and do not wait for it. Without ids it begins with a
     scaling pass. The URL may hold a password, so it goes through the environment."""
     if not url or url.startswith("memory:"):
         raise InvalidInput("workers cannot be launched for a memory store: use sqlite:///fleet.db")
     begin = "import sys; from sprat.launchers.nest import main; sys.exit(main())"  # -m: 5 ms more
     command = [sys.executable, "-P", "-c", begin, pool, *worker_ids]
-    run_apart(command, environment(url, settings))
+    run_apart(command, environment(url, settings, order))
 
 
-def environment(url: str, settings: PoolSettings) -> dict[str, str]:
+def environment(url: str, settings: PoolSettings, order: str | None = None) -> dict[str, str]:
     """What a process that works for this pool gets of ours."""
     wanted = ENVIRONMENT.union(settings.environment)
     kept = {k: v for k, v in os.environ.items() if k in wanted or k.startswith("SPRAT_")}
@@ -52,7 +61,8 @@ def environment(url: str, settings: PoolSettings) -> dict[str, str]:
         kept["PYTHONPATH"] = os.pathsep.join(os.path.abspath(place) for place in places)
     if kept.get("SPRAT_LOG"):
         kept["SPRAT_LOG"] = os.path.abspath(kept["SPRAT_LOG"])
-    return {**kept, "SPRAT_URL": url}
+    kept.pop(ORDER, None)  # it is for one nest, not for those that it starts
+    return {**kept, "SPRAT_URL": url, **({} if order is None else {ORDER: order})}
 
 
 def run_apart(command: list[str], environment: dict[str, str]) -> None:

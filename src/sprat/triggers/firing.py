@@ -16,6 +16,7 @@ from sprat import checker, jsontext, model, payload, reaper
 from sprat.errors import InvalidInput, SpratError
 from sprat.launchers.process import environment, run_apart
 from sprat.record import Record
+from sprat.settings import has_processor
 from sprat.store import open_store
 from sprat.trigger import REAPER, Trigger
 from sprat.triggers import registry, storms
@@ -133,10 +134,7 @@ def _check(store: Store, pool: str | None, given: Mapping[str, Any]) -> str:
 
 
 def _workable(store: Store) -> list[str]:
-    def works(settings: model.PoolSettings) -> bool:
-        return settings.handler is not None or settings.command is not None
-
-    return [name for name in store.pools() if works(store.pool(name).state().settings)]
+    return [name for name in store.pools() if has_processor(store.pool(name).state().settings)]
 
 
 def _reap(store: Store, pool: str | None, given: Mapping[str, Any]) -> str:

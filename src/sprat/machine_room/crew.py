@@ -1,0 +1,49 @@
+"""The workers of a nest that was started by a `launch`: each runs the same compiled machine."""
+
+from __future__ import annotations
+
+from sprat import jsontext
+from sprat.launcher import Crew
+from sprat.machine.library import Library
+from sprat.machine_room.hooks import bound
+from sprat.machine_room.membership import Fenced
+from sprat.machine_room.room import Interrupted
+from sprat.machine_room.running import Execution
+from sprat.model import POOL_EMPTY, WORKER_DONE
+from sprat.worker import ENOUGH, LOST, TOLD_TO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.model import PoolSettings
+    from sprat.store import Store
+
+
+class MachineCrew(Crew):
+    """What an order (see launching.py) asks for, read and compiled before the nest forks."""
+
+    def __init__(self, order: str) -> None:
+        said = jsontext.loads(order)
+        self._given = said["input"]
+        self._library = Library(said["bound"])
+        self._machine = self._library.read(said["machine"])
+        self._library.read_all(self._machine)
+        bound(self._machine)  # imports what the hooks need
+
+    def work(self, store: Store, pool: str, settings: PoolSettings, worker_id: str) -> str:
+        """Be the worker of this id; why it left."""
+        execution = Execution(
+            store, self._library, self._machine, execution_id=worker_id, reserved=True, pool=pool
+        )
+        try:
+            execution.run(self._given)
+        except Fenced:
+            return LOST
+        except Interrupted:
+            return TOLD_TO
+        # One that did not even ask for work is no reason to look for more of it.
+        is_over = execution.room.is_told_to_leave or not execution.claims
+        if execution.claims:
+            store.happened(POOL_EMPTY, pool, settings)
+        if not is_over:
+            store.happened(WORKER_DONE, pool, settings)
+        return TOLD_TO if is_over else ENOUGH

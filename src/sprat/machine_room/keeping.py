@@ -1,0 +1,59 @@
+"""Keeps the position of a run in the store, so that another process can go on from there.
+
+Each save is a compare-and-set on the version: of two processes that run the same execution, the one
+that took it last goes on, and the other one stops at its next state.
+"""
+
+from __future__ import annotations
+
+from sprat import jsontext, payload
+from sprat.errors import InvalidInput, SpratError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sprat.machine.definition import Machine
+    from sprat.machine.stepping import Position
+    from sprat.store import Store
+
+KIND = "machine-run"
+KEEP_SECONDS = 7 * 86400.0
+
+
+class TakenOver(SpratError):
+    """Another process runs this execution now."""
+
+
+class Keeper:
+    """The document of one execution."""
+
+    def __init__(self, store: Store, execution_id: str) -> None:
+        self._store = store
+        self._id = payload.worker_id(execution_id)
+        self._version = 0
+        found = store.backend.document(KIND, self._id)
+        self.found: dict[str, Any] | None = None
+        if found is not None:
+            self._version = found.version
+            self.found = jsontext.loads(found.body)
+
+    def refuse_if_known(self, machine: Machine) -> None:
+        if self.found is not None:
+            raise InvalidInput(
+                f"execution {self._id} of {self.found.get('machine', machine.name)} is known "
+                f"already: --resume goes on with it, another id begins anew"
+            )
+
+    def save(self, position: Position) -> None:
+        self._put(position.as_dict())
+
+    def finish(self, machine: Machine, output: Any) -> None:
+        """Keep the output instead, for whoever asks again."""
+        self._put({"machine": machine.name, "output": output})
+
+    def _put(self, body: dict[str, Any]) -> None:
+        text = payload.encode(body, "position")
+        if not self._store.backend.put(KIND, self._id, text, self._version, KEEP_SECONDS):
+            raise TakenOver(f"execution {self._id} is run by another process now")
+        self._version += 1

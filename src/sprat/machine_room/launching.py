@@ -1,0 +1,131 @@
+"""`launch` in a machine: starts machines elsewhere and does not wait for them.
+
+Whatever a template asks for, reservations are made in the store first, as for a scaling decision:
+starting and active workers of a pool never exceed its maximum, nor `max_workers` of the machine
+that launches. Each launched machine is a worker of its pool, under the id of its reservation.
+"""
+
+from __future__ import annotations
+
+import os
+
+from sprat import checker, jsontext, model
+from sprat.errors import InvalidInput, SpratError
+from sprat.scaling import brake, victims
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from sprat.machine.definition import Machine
+    from sprat.machine.library import Library
+    from sprat.store import Store
+
+MAX_ORDER_BYTES = 100_000  # it travels in the environment of a process
+
+
+def reserve(
+    store: Store, pool: str, asked: int, *, most: int | None, who: str
+) -> tuple[model.PoolSettings, tuple[str, ...]]:
+    """Record the decision to launch as many as asked for and allowed; the reserved ids."""
+    settings = store.pool(pool).state().settings
+    limit = settings.max_workers if most is None else min(most, settings.max_workers)
+    store.workers.reap(pool)
+    for _ in range(checker.TRIES):
+        seen = store.pool(pool).observe()
+        decision = decide(seen, asked, limit, settings.start_deadline_seconds, who)
+        if not decision.launch:
+            return settings, ()
+        recorded = store.pool(pool).record(decision, version=seen.version)
+        if recorded is not None:
+            return settings, recorded.launched
+    return settings, ()
+
+
+def decide(
+    seen: model.Snapshot, asked: int, limit: int, start_deadline_seconds: float, who: str
+) -> model.Decision:
+    """Pure: what may be launched of what was asked for."""
+    current = len(victims.fleet(seen.workers))
+    launch = max(0, min(asked, limit - current))
+    reason = f"{who} asked for {asked}: {current} workers, at most {limit}"
+    launch, reason = brake.braked(seen, launch, reason)
+    return model.Decision(
+        pool=seen.pool,
+        group=seen.group,
+        policy="machine",
+        direction="up" if launch else "hold",
+        current=current,
+        desired=current + launch,
+        reason=reason,
+        inputs={"asked": asked, "ready": seen.counts.ready},
+        launch=launch,
+        max_workers=limit,
+        start_deadline_seconds=start_deadline_seconds,
+    )
+
+
+def launch(
+    store: Store,
+    library: Library,
+    machine: Machine,
+    wanted: Sequence[tuple[str, Any]],
+    *,
+    most: int | None,
+    who: str,
+) -> list[str]:
+    """Launch a machine once for each pool and input, as far as its pool allows: their ids."""
+    if not machine.path:
+        raise InvalidInput(f"{machine.name} has no file: a machine that is launched needs one")
+    started: list[str] = []
+    for pool in dict.fromkeys(pool for pool, _ in wanted):
+        inputs = [given for name, given in wanted if name == pool]
+        settings, ids = reserve(store, pool, len(inputs), most=most, who=who)
+        for text, group in _by_input(ids, inputs).items():
+            _start(store, pool, settings, group, order(machine, text, library, most))
+        started += ids
+    return started
+
+
+def order(machine: Machine, given: str, library: Library, most: int | None) -> str:
+    """What a nest is told to run: a file, its input, and what names are bound to."""
+    text = jsontext.dumps(
+        {
+            "machine": os.path.abspath(machine.path),
+            "input": jsontext.loads(given),
+            "bound": library.bound,
+            "max_workers": most,
+        }
+    )
+    if len(text.encode()) > MAX_ORDER_BYTES:
+        raise InvalidInput(f"launch_input is too large: {MAX_ORDER_BYTES:,} bytes; push it instead")
+    return text
+
+
+def _by_input(ids: Sequence[str], inputs: Sequence[Any]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for worker_id, given in zip(ids, inputs, strict=False):
+        groups.setdefault(jsontext.dumps(given), []).append(worker_id)
+    return groups
+
+
+def _start(
+    store: Store, pool: str, settings: model.PoolSettings, ids: Sequence[str], what: str
+) -> None:
+    from sprat.launchers.process import start_nest
+
+    try:
+        if settings.launcher != "process":
+            raise InvalidInput(f"machines are launched as processes, not by {settings.launcher}")
+        start_nest(store.url, pool, settings, ids, order=what)
+    except SpratError as error:
+        checker.give_up(store, ids, f"not launched: {error}")
+        raise
+
+
+def limit_of(values: Mapping[str, Any], more: Mapping[str, Any]) -> int | None:
+    """What the launching machine itself says: `max_workers` of its context and of its input."""
+    said = [one.get("max_workers") for one in (values, more)]
+    known = [n for n in said if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
+    return min(known) if known else None
