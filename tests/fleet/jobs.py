@@ -209,3 +209,13 @@ def environment(data: Data) -> list[str | None]:
 
 def unspeakable(data: Data) -> None:
     raise ValueError("half a character: \ud800, and nothing: \0")
+
+
+def echo_or_fail(data: Data) -> Any:
+    return fail(data) if data.get("fail") else echo(data)
+
+
+def kill_at_first(data: Data) -> None:
+    started(data)
+    if current_job().attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)

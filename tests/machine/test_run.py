@@ -46,7 +46,8 @@ def test_values_keep_their_types_from_input_to_output(memory: Store) -> None:
       start: {type: initial, transitions: [{to: end}]}
       end:
         type: final
-        output: {n: "{{ context.n + 1 }}", m: "{{ context.m }}", none: "{{ context.none }}", x: "{{ context.x }}"}
+        output: {n: "{{ context.n + 1 }}", m: "{{ context.m }}",
+          none: "{{ context.none }}", x: "{{ context.x }}"}
     """
     assert run(memory, text, {"n": 1}) == {"n": 2, "m": 10, "none": None, "x": 3}
 
@@ -159,7 +160,9 @@ def test_a_machine_runs_another_and_gets_its_output(memory: Store, tmp_path: Pat
     write(tmp_path, "doubler", DOUBLER)
     keys = 'machine: doubler\ninput: {n: 4}\noutput_to_context: {n: "{{ output.twice }}"}'
     assert context_after(memory, keys, place=tmp_path) == {"n": 8}
-    each = 'foreach: [1, 2]\nas: n\nmachine: doubler\ninput: {n: "{{ n }}"}\noutput_to_context: {n: "{{ output | map(attribute=\'twice\') | list }}"}'
+    kept = "{{ output | map(attribute='twice') | list }}"
+    each = 'foreach: [1, 2]\nas: n\nmachine: doubler\ninput: {n: "{{ n }}"}'
+    each += f'\noutput_to_context: {{n: "{kept}"}}'
     assert context_after(memory, each, place=tmp_path) == {"n": [2, 4]}
     with pytest.raises(InvalidInput, match="there is no machine 'nobody'"):
         run(memory, one_state("machine: nobody"), place=tmp_path)
@@ -311,7 +314,8 @@ def test_hooks_see_everything_in_order_and_may_change_it(memory: Store) -> None:
 
 def test_on_action_sees_built_in_actions_too_and_leaves_them_alone(memory: Store) -> None:
     hooks = Noting()
-    keys = 'action: get_pool_state\ninput: {pool_id: p}\noutput_to_context: {n: "{{ output.queue_depth }}"}'
+    keys = "action: get_pool_state\ninput: {pool_id: p}"
+    keys += '\noutput_to_context: {n: "{{ output.queue_depth }}"}'
     memory.pool("p").push(1)
     assert run(memory, one_state(keys), hooks=hooks)["context"]["n"] == 1
     assert "action get_pool_state" in hooks.seen

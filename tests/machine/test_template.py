@@ -28,7 +28,8 @@ NAMES = {
         ("[1, 'b', null]", [1, "b", None]), ("(1, 2)", [1, 2]), ("(1)", 1), ("[]", []), ("{}", {}),
         ("{'a': {'b': 1}}", {"a": {"b": 1}}),
         ("context.a", 1), ("context['a']", 1), ("context.jobs[0]", 1), ("context.jobs[-1]", 2),
-        ("context.jobs[9]", None), ("context.nothing", None), ("nothing", None), ("range", None), ("self", None),
+        ("context.jobs[9]", None), ("context.nothing", None), ("nothing", None),
+        ("range", None), ("self", None),
         ("context.workers[1].x.y", 5), ("context.jobs[:1]", [1]), ("'abc'[::-1]", "cba"),
         ("input.max_workers | default(10)", 10), ("nothing | d('x')", "x"),
         ("context.job | default(3)", None), ("context.job | default(3, true)", 3),
@@ -49,14 +50,15 @@ NAMES = {
         ("context.jobs | join('-')", "1-2"), ("' a ' | trim | upper", "A"),
         ("'a-b' | replace('-', '+')", "a+b"), ("'a b' | split", ["a", "b"]),
         ("'12' | int", 12), ("'x' | int(7)", 7), ("3.9 | int", 3), ("'1.5' | float", 1.5),
-        ("2.345 | round(2)", 2.35 if round(2.345, 2) == 2.35 else 2.34), ("2.1 | round(0, 'ceil')", 3.0),
+        ("2.25 | round(1)", 2.2), ("2.1 | round(0, 'ceil')", 3.0),
         ("-3 | abs", 3), ("[2, 1, 2] | unique", [2, 1]), ("[2, 1] | sort", [1, 2]),
         ("[1, 2] | reverse | list", [2, 1]), ("[1, 2] | first", 1), ("[1, 2] | last", 2),
         ("context.workers | map(attribute='id') | list", ["a", "b"]),
         ("context.workers | selectattr('n', 'gt', 1) | map(attribute='id') | first", "b"),
         ("context.workers | rejectattr('x') | list | length", 1),
         ("context.workers | sum(attribute='n')", 3), ("[1, 2] | map('string') | list", ["1", "2"]),
-        ("[0, 1] | select | list", [1]), ("context.workers | max(attribute='n')", NAMES["context"]["workers"][1]),
+        ("[0, 1] | select | list", [1]),
+        ("context.workers | max(attribute='n')", {"id": "b", "n": 2, "x": {"y": 5}}),
         ("{'b': 1} | items", [["b", 1]]), ("[1, null] | tojson", "[1,null]"),
         ("context.get('a')", 1), ("context.get('zz', 4)", 4), ("context.name.upper()", "X"),
         ("{'b': 2}.keys()", ["b"]), ("'a.b'.split('.')", ["a", "b"]), ("'{{ 3 }}'", "{{ 3 }}"),
@@ -94,8 +96,10 @@ ESCAPES = [
     "'{0.__class__}'.format(1)", "'%s' % context", "__import__('os')", "open('/etc/passwd')",
     "eval('1')", "exec('1')", "range.__globals__", "self.__init__",
     "cycler.__init__.__globals__.os.popen('id').read()", "lipsum.__globals__", "joiner()",
-    "namespace()", "config.items()", "context|attr('__class__')", "context|map(attribute='__class__')|list",
-    "context.get.__self__", "(lambda: 1)()", "x := 3", "[i for i in range(3)]", "import os", "print(1)",
+    "namespace()", "config.items()", "context|attr('__class__')",
+    "context|map(attribute='__class__')|list",
+    "context.get.__self__", "(lambda: 1)()", "x := 3", "[i for i in range(3)]",
+    "import os", "print(1)",
     "context.jobs.sort(key=1)", "_", "__name__", "1; 2",
 ]  # fmt: skip
 BOMBS = [
@@ -131,7 +135,8 @@ def test_no_way_out_and_no_bomb(expression: str) -> None:
 @pytest.mark.parametrize(
     "source",
     ["{% for i in range(9**9) %}x{% endfor %}", "{% include '/etc/passwd' %}", "{% set a = 1 %}",
-     "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "{# #}", "{{ 1", "{{ }}", "{{ 'a }}", "{{{ 1 }}"],
+     "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "{# #}", "{{ 1", "{{ }}",
+     "{{ 'a }}", "{{{ 1 }}"],
 )  # fmt: skip
 def test_there_are_no_statements_and_braces_are_closed(source: str) -> None:
     with pytest.raises(TemplateError):

@@ -49,7 +49,7 @@ def test_settings_are_changed_as_told(changes: dict[str, Any]) -> None:
         ({"max_workers": True}, "max_workers must be a whole number"),
         ({"handler": "papers"}, "handler must be module:function"),
         ({"handler": "a b:c"}, "handler must be module:function"),
-        ({"handler": "a:b", "command": ["c"]}, "a handler or a command, not both"),
+        ({"handler": "a:b", "command": ["c"]}, "a handler or a command or a machine"),
         ({"command": "rm -rf"}, "command must be a list of texts"),
         ({"command": []}, "command must name a program"),
         ({"command": [1]}, "command must be a text"),

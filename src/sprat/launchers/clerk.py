@@ -15,6 +15,7 @@ import sys
 
 from sprat import checker, jsontext, model
 from sprat.errors import SpratError
+from sprat.launchers.process import OrderedLauncher
 from sprat.record import Record
 from sprat.scaling.queue_depth import pause_left
 from sprat.store import open_store
@@ -147,7 +148,8 @@ def carry_on(
     checked = checker.decide(store, pool, _limited(state.settings, order))
     launch = checked.spawned_ids
     if launch and version not in (None, state.version):
-        checker.launch(store, pool, state.settings, launch)
+        starter = None if order is None else OrderedLauncher(order)
+        checker.launch(store, pool, state.settings, launch, starter)
         launch = ()
     return Orders(
         settings=state.settings,

@@ -122,7 +122,7 @@ class Nest:
 
     def _load(self, orders: Orders) -> Processor | Crew:
         self._processor = _loaded(orders.settings)
-        self._version = None if self._order else orders.version
+        self._version = orders.version
         _freeze()
         return self._processor
 
@@ -255,7 +255,7 @@ def _loaded(settings: model.PoolSettings) -> Processor | Crew:
     if order is not None:
         from sprat.machine_room.crew import MachineCrew
 
-        return MachineCrew(order)
+        return MachineCrew(order, settings)
     from sprat.processor import load
 
     return load(settings)

@@ -34,6 +34,18 @@ class ProcessLauncher(Launcher):
         start_nest(url, pool, settings, worker_ids)
 
 
+class OrderedLauncher(ProcessLauncher):
+    """Starts workers that run a machine (see machine_room) instead of their pool's processor."""
+
+    def __init__(self, order: str) -> None:
+        self._order = order
+
+    def launch(
+        self, url: str, pool: str, settings: PoolSettings, worker_ids: Sequence[str]
+    ) -> None:
+        start_nest(url, pool, settings, worker_ids, order=self._order)
+
+
 def start_nest(
     url: str,
     pool: str,

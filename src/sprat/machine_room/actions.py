@@ -136,7 +136,7 @@ def fail_job(room: Room, asked: Asked) -> Any:
     pool = room.store.pool(item.pool)
     said = payload.error_text(asked.get("error"))
     outcome = room.last_failure or Outcome(ok=False, error=said or "failed")
-    settled = pool.settle_many([settlement(item, outcome, pool.state().settings)])[0]
+    settled = pool.settle_many([settlement(item, outcome, pool.state().settings, None)])[0]
     return _settled(room, item, settled)
 
 

@@ -7,33 +7,47 @@ from sprat.launcher import Crew
 from sprat.machine.library import Library
 from sprat.machine_room.hooks import bound
 from sprat.machine_room.membership import Fenced
-from sprat.machine_room.room import Interrupted
+from sprat.machine_room.room import POOLS_PROCESSOR, Interrupted
 from sprat.machine_room.running import Execution
 from sprat.model import POOL_EMPTY, WORKER_DONE
+from sprat.processor import load
+from sprat.settings import has_processor
 from sprat.worker import ENOUGH, LOST, TOLD_TO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sprat.model import PoolSettings
+    from sprat.processor import Processor
     from sprat.store import Store
 
 
 class MachineCrew(Crew):
     """What an order (see launching.py) asks for, read and compiled before the nest forks."""
 
-    def __init__(self, order: str) -> None:
+    def __init__(self, order: str, settings: PoolSettings) -> None:
         said = jsontext.loads(order)
         self._given = said["input"]
         self._library = Library(said["bound"])
         self._machine = self._library.read(said["machine"])
         self._library.read_all(self._machine)
         bound(self._machine)  # imports what the hooks need
+        self._processor = self._processor_of(settings)
+
+    def _processor_of(self, settings: PoolSettings) -> Processor | None:
+        """The pool's own processor, if it is needed: importing it once is enough."""
+        uses = any(state.machine == POOLS_PROCESSOR for state in self._machine.states.values())
+        is_ours = uses and self._library.find(POOLS_PROCESSOR, self._machine) is None
+        if not is_ours or settings.machine is not None or not has_processor(settings):
+            return None
+        return load(settings)
 
     def work(self, store: Store, pool: str, settings: PoolSettings, worker_id: str) -> str:
         """Be the worker of this id; why it left."""
         execution = Execution(
             store, self._library, self._machine, execution_id=worker_id, reserved=True, pool=pool
         )
+        if self._processor is not None:
+            execution.room.use(self._processor, settings)
         try:
             execution.run(self._given)
         except Fenced:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from sprat import checker, jsontext, model
-from sprat.errors import InvalidInput, SpratError
+from sprat.errors import InvalidInput
 from sprat.scaling import brake, victims
 
 TYPE_CHECKING = False
@@ -30,6 +30,10 @@ def reserve(
 ) -> tuple[model.PoolSettings, tuple[str, ...]]:
     """Record the decision to launch as many as asked for and allowed; the reserved ids."""
     settings = store.pool(pool).state().settings
+    if settings.launcher != "process":
+        raise InvalidInput(
+            f"pool {pool} has the launcher {settings.launcher}: machines launch only processes"
+        )
     limit = settings.max_workers if most is None else min(most, settings.max_workers)
     store.workers.reap(pool)
     for _ in range(checker.TRIES):
@@ -113,15 +117,9 @@ def _by_input(ids: Sequence[str], inputs: Sequence[Any]) -> dict[str, list[str]]
 def _start(
     store: Store, pool: str, settings: model.PoolSettings, ids: Sequence[str], what: str
 ) -> None:
-    from sprat.launchers.process import start_nest
+    from sprat.launchers.process import OrderedLauncher
 
-    try:
-        if settings.launcher != "process":
-            raise InvalidInput(f"machines are launched as processes, not by {settings.launcher}")
-        start_nest(store.url, pool, settings, ids, order=what)
-    except SpratError as error:
-        checker.give_up(store, ids, f"not launched: {error}")
-        raise
+    checker.launch(store, pool, settings, tuple(ids), OrderedLauncher(what))
 
 
 def limit_of(values: Mapping[str, Any], more: Mapping[str, Any]) -> int | None:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from sprat.machine.definition import Machine
     from sprat.machine.library import Library
     from sprat.machine_room.membership import Member
-    from sprat.model import WorkItem
+    from sprat.model import PoolSettings, WorkItem
+    from sprat.processor import Processor
     from sprat.store import Store
 
 LOOK_UP_SECONDS = 0.5  # a machine that waits notices a signal within this
@@ -68,6 +69,7 @@ class Room(Host):
         self._keep = keep
         self._limits = children.Limits()
         self._hooks: dict[str, Bound] = {}
+        self._loaded: tuple[Processor, PoolSettings] | None = None
         self._depth = 0
         self._told = 0
         self.member = member
@@ -286,8 +288,10 @@ class Room(Host):
 
     def _by_the_pool(self, item: WorkItem, inner: Any, save: Callable[[Position], None]) -> Any:
         """The item's own pool says what its processor is."""
-        pool = self.store.pool(item.pool)
-        settings = pool.state().settings
+        if self._loaded is not None:
+            processor, settings = self._loaded
+            return self._process(processor, item, settings.isolation)
+        settings = self.store.pool(item.pool).state().settings
         if settings.machine is not None:
             machine, given = self.machine_of(settings, item.data)
             return self._on_item(machine, given, item, save)
@@ -295,15 +299,22 @@ class Room(Host):
             processor = load(settings)
         except SpratError as error:
             raise InvalidInput(f"{POOLS_PROCESSOR} is bound to nothing, and {error}") from None
-        job = Job(pool, item)
+        return self._process(processor, item, settings.isolation)
+
+    def use(self, processor: Processor, settings: PoolSettings) -> None:
+        """Take this for the pool's processor: somebody has loaded it already."""
+        self._loaded = (processor, settings)
+
+    def _process(self, processor: Processor, item: WorkItem, isolation: str) -> Any:
+        job = Job(self.store.pool(item.pool), item)
 
         def work() -> Any:
             with running(job):
                 return processor(job)
 
-        return self.call(work, settings.isolation)
+        return self.call(work, isolation)
 
-    def machine_of(self, settings: Any, data: Any) -> tuple[Machine, dict[str, Any]]:
+    def machine_of(self, settings: PoolSettings, data: Any) -> tuple[Machine, dict[str, Any]]:
         from sprat.machine_room.processing import input_of, machine_of
 
         return machine_of(settings, self._library), input_of(data)
