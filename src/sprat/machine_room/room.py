@@ -14,6 +14,7 @@ from sprat.machine_room.asking import Asked
 from sprat.machine_room.hooks import Bound, awaited, bound, enter_directory, of_object
 from sprat.machine_room.membership import ClaimLost, Fenced
 from sprat.processor import Outcome, failed, find, load
+from sprat.worker import STORE_RETRY_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,11 +214,18 @@ class Room(Host):
                 why.append(error)
                 return False
 
+        pulse = Pulse(beat, pause=lambda: max(member.until_beat, STORE_RETRY_SECONDS))
+        pulse.start()
         try:
-            with Pulse(beat, pause=lambda: max(member.until_beat, 0.2)):
-                return children.here(work)
+            pulse.begin()
+            output = children.here(work)
+            pulse.finish()
+            return output
         except Stopped:
             raise why[0] from None
+        finally:
+            pulse.finish()
+            pulse.end()
 
     def launch(self, run: Run, name: str, inputs: list[Any]) -> Any:
         machine = self._library.get(name, run.machine)
