@@ -67,6 +67,8 @@ def environment(url: str, settings: PoolSettings, order: str | None = None) -> d
     """What a process that works for this pool gets of ours."""
     wanted = ENVIRONMENT.union(settings.environment)
     kept = {k: v for k, v in os.environ.items() if k in wanted or k.startswith("SPRAT_")}
+    if url.startswith("postgres"):  # PGPASSFILE and the like say how to get in
+        kept |= {k: v for k, v in os.environ.items() if k.startswith("PG")}
     # A nest goes to the pool's directory, and may start another one from there.
     if kept.get("PYTHONPATH"):
         places = kept["PYTHONPATH"].split(os.pathsep)
