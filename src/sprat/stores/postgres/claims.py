@@ -11,6 +11,7 @@ import os
 from sprat import jsontext, model, retry, tally
 from sprat.errors import UnknownItem
 from sprat.record import Record
+from sprat.stores.postgres.arrays import texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ def _call(
     pool, worker_id, incarnation, start_id, start_token, claim, token, ahead = call
     ids = tokens = results = None
     if completions:
-        ids, tokens, _, results, *_ = (list(column) for column in zip(*completions, strict=True))
+        columns = list(zip(*completions, strict=True))
+        ids, tokens = texts(columns[0]), texts(columns[1])
+        results = texts(columns[3]) if any(columns[3]) else None
     values = (
         *(pool, worker_id, incarnation, ids, tokens, results, start_id, start_token),
         *(claim, token, ahead, tx.again),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sprat import model, tally
 from sprat.errors import KeyConflict, UnknownItem
+from sprat.stores.postgres.arrays import texts
 from sprat.stores.postgres.rows import ITEM_COLUMNS, item_of
 
 TYPE_CHECKING = False
@@ -123,13 +124,13 @@ def _push(tx: Transaction, values: tuple[Any, ...], items: Sequence[model.NewIte
     return list(ids)
 
 
-def _columns(items: Sequence[model.NewItem]) -> list[list[Any] | None]:
+def _columns(items: Sequence[model.NewItem]) -> list[Any]:
     """The items column by column. Where all have the same value, it is sent once."""
     columns = (list(column) for column in zip(*items, strict=True))
     ids, data, retries, priority, delay, tenant, group, key, backlog = columns
     return [
-        *(ids, data, _short(retries), _short(priority), _short(delay)),
-        *(_labels(tenant), _labels(group), key if any(key) else None, _short(backlog)),
+        *(texts(ids), texts(data), _short(retries), _short(priority), _short(delay)),
+        *(_labels(tenant), _labels(group), texts(key) if any(key) else None, _short(backlog)),
     ]
 
 
@@ -137,8 +138,8 @@ def _short(column: list[Any]) -> list[Any]:
     return column[:1] if column.count(column[0]) == len(column) else column
 
 
-def _labels(column: list[str | None]) -> list[str] | None:
-    return _short([value or "" for value in column]) if any(column) else None
+def _labels(column: list[str | None]) -> str | None:
+    return texts(_short([value or "" for value in column])) if any(column) else None
 
 
 def _check_same_payload(known: str, stored: str, item: model.NewItem) -> None:

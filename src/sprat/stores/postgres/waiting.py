@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN_SECONDS = 1.0  # a waiter looks this often even if nobody calls
 LOOK_AGAIN_POOLED_SECONDS = 0.1
+TELL_AGAIN_SECONDS = 10.0  # the pool remembers for 30 that somebody listens
 
 LOOK = "SELECT has_work, leaves, pause FROM sprat.look($1, $2, $3::int)"
 LISTENING = "SELECT sprat.listening($1)"
@@ -71,6 +72,7 @@ class Ear:
         self._db: psycopg.Connection[tuple[Any, ...]] | None = None
         self._pid = 0
         self._inherited: list[object] = []
+        self._told: dict[str, float] = {}  # pools that know of us, until when
         self.patience = LOOK_AGAIN_SECONDS
 
     def __enter__(self) -> Ear:
@@ -92,7 +94,9 @@ class Ear:
                 pass
         except psycopg.Error:  # the look says what is wrong, or finds the server there again
             self.close()
-        self._connections.call(LISTENING, (pool,))
+        if time.monotonic() > self._told.get(pool, 0.0):
+            self._connections.call(LISTENING, (pool,))
+            self._told[pool] = time.monotonic() + TELL_AGAIN_SECONDS
 
     def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._pid != os.getpid():
