@@ -9,11 +9,14 @@ and `registry.py` have checked, with payloads, results and checkpoints as JSON t
 from __future__ import annotations
 
 from sprat import model
+from sprat.errors import InvalidInput
 from sprat.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+NO_JOINING = "only a PostgreSQL store can join a transaction of yours: leave connection= out"
 
 
 class WorkerRef(Record):
@@ -63,6 +66,18 @@ class Backend:
         until they are started or settled; `announced` promises a `start` before each of them.
         """
         raise NotImplementedError
+
+    def push_joined(
+        self, pool: str, items: Sequence[model.NewItem], connection: object
+    ) -> list[str]:
+        """As `push`, in the transaction of the caller's own connection; few stores can."""
+        raise InvalidInput(NO_JOINING)
+
+    def settle_joined(
+        self, pool: str, settlements: Sequence[model.Settlement], connection: object
+    ) -> tuple[bool, ...]:
+        """Settle in the transaction of the caller's own connection; few stores can."""
+        raise InvalidInput(NO_JOINING)
 
     def save(
         self,

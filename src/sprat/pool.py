@@ -48,12 +48,14 @@ class WorkPool:
         group: str | None = None,
         key: str | None = None,
         backlog: bool = False,
+        connection: object = None,
     ) -> str:
         """Store one item durably and return its id.
 
         A higher priority goes first. `delay` seconds pass before it can be claimed. A `group`
         goes only to workers with that capability. The same `key` and payload give the same id,
         the same key with another payload raises KeyConflict. `backlog` parks it until requeued.
+        A `connection` of yours (psycopg) makes it part of your own transaction.
         """
         item = payload.new_item(
             data,
@@ -65,7 +67,7 @@ class WorkPool:
             key=key,
             backlog=backlog,
         )
-        return self.push_items([item])[0]
+        return self.push_items([item], connection=connection)[0]
 
     def push_many(
         self,
@@ -77,6 +79,7 @@ class WorkPool:
         tenant: str | None = None,
         group: str | None = None,
         backlog: bool = False,
+        connection: object = None,
     ) -> list[str]:
         """Store many items with the same options, all or none, in one step."""
         first = payload.new_item(
@@ -88,15 +91,22 @@ class WorkPool:
             group=group,
             backlog=backlog,
         )
-        return self.push_items(payload.many_like(first, data))
+        return self.push_items(payload.many_like(first, data), connection=connection)
 
-    def push_items(self, items: Sequence[model.NewItem]) -> list[str]:
+    def push_items(self, items: Sequence[model.NewItem], *, connection: object = None) -> list[str]:
         """Store items made with `payload.new_item`, each with options of its own."""
         if not items:
             return []
+        if connection is not None:
+            return self._backend.push_joined(self.name, items, connection)
         ids = self._backend.push(self.name, items)
         self._after_push(self.name)
         return ids
+
+    def start_fleet(self) -> None:
+        """Do what a push does when its item is stored: start workers, if the pool wants that.
+        For those who pushed in a transaction of their own, once it is committed."""
+        self._after_push(self.name)
 
     # -- claiming and settling --------------------------------------------------------------
 
@@ -116,9 +126,20 @@ class WorkPool:
         """Announce the start of an item claimed ahead; False when the claim was lost."""
         return self._backend.exchange(self.name, start=self._claim(item)).started
 
-    def complete(self, item: Item, result: Any = None, *, seconds: float | None = None) -> bool:
-        """Store the result; False when the claim was lost. Repeating it is success again."""
-        return self._settle(self.completion(item, result, seconds=seconds))
+    def complete(
+        self,
+        item: Item,
+        result: Any = None,
+        *,
+        seconds: float | None = None,
+        connection: object = None,
+    ) -> bool:
+        """Store the result; False when the claim was lost. Repeating it is success again. A
+        `connection` of yours (psycopg) makes it part of your own transaction."""
+        settlement = self.completion(item, result, seconds=seconds)
+        if connection is not None:
+            return self._backend.settle_joined(self.name, [settlement], connection)[0]
+        return self._settle(settlement)
 
     def fail(
         self,

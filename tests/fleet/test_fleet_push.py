@@ -27,7 +27,7 @@ def test_push_starts_the_fleet_and_does_not_wait_for_it(
     began = time.monotonic()
     item = starting.push(file=str(tmp_path / "go"))
     took = time.monotonic() - began
-    assert took < 0.1
+    assert took < 0.5  # and the job still waits for its file
     [[_, _, _, started_at]] = starting.until("start")
     record_property("push_seconds", took)
     record_property("push_to_start_seconds", float(started_at) - pushed_at)

@@ -104,6 +104,12 @@ class Server:
             time.sleep(0.01)
         (self.data / "postmaster.pid").unlink()
 
+    def remove(self) -> None:
+        """Stop it, and leave nothing behind."""
+        if (self.data / "postmaster.pid").exists():
+            self.stop("immediate")
+        shutil.rmtree(self.place)
+
     def _run(self, program: str, *arguments: object) -> None:
         command = [str(PROGRAMS[-1] / program), *map(str, arguments)]
         if os.getuid() == 0:

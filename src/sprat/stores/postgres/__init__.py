@@ -34,10 +34,13 @@ class PostgresBackend(Backend):
 
     # -- items ------------------------------------------------------------------------------
 
-    def push(
-        self, pool: str, items: Sequence[model.NewItem], connection: object = None
+    def push(self, pool: str, items: Sequence[model.NewItem]) -> list[str]:
+        return stored.push(self._connections, pool, items)
+
+    def push_joined(
+        self, pool: str, items: Sequence[model.NewItem], connection: object
     ) -> list[str]:
-        return stored.push(self._connections, pool, items, connection)
+        return stored.push_joined(self._connections, pool, items, connection)
 
     def exchange(
         self,
@@ -48,11 +51,14 @@ class PostgresBackend(Backend):
         start: ClaimRef | None = None,
         claim: int = 0,
         announced: bool = False,
-        connection: object = None,
     ) -> model.Exchange:
-        return claims.exchange(
-            self._connections, pool, worker, settlements, start, claim, announced, connection
-        )
+        call = claims.call_for(pool, worker, start, claim, announced)
+        return claims.exchange(self._connections, call, settlements)
+
+    def settle_joined(
+        self, pool: str, settlements: Sequence[model.Settlement], connection: object
+    ) -> tuple[bool, ...]:
+        return claims.settle_joined(self._connections, pool, settlements, connection)
 
     def save(
         self,
@@ -102,7 +108,7 @@ class PostgresBackend(Backend):
         self._write(pools.pause, pool, seconds)
 
     def request_check(self, pool: str, max_workers: int) -> bool:
-        return self._write(pools.request_check, pool, max_workers)
+        return pools.request_check(self._connections, pool, max_workers)
 
     def begin_check(self, pool: str) -> None:
         self._one(lambda tx: tx.run(pools.ASK, (pool, None)))

@@ -72,24 +72,30 @@ class Call(Record):
     ahead: int
 
 
-def exchange(
-    connections: Connections,
-    pool: str,
-    worker: WorkerRef | None,
-    settlements: Sequence[model.Settlement],
-    start: ClaimRef | None,
-    claim: int,
-    announced: bool,
-    connection: object = None,
-) -> model.Exchange:
+def call_for(
+    pool: str, worker: WorkerRef | None, start: ClaimRef | None, claim: int, announced: bool
+) -> Call:
     worker_id, incarnation = worker or (None, None)
     start_id, start_token = start or (None, None)
     later = retry.ANNOUNCED if announced else retry.UNANNOUNCED
     token = os.urandom(8).hex() + "-"
     claim = claim if worker else 0
-    call = Call.of((pool, worker_id, incarnation, start_id, start_token, claim, token, later))
-    if connection is not None:
-        return connections.join(connection, _exchange, call, settlements)
+    return Call.of((pool, worker_id, incarnation, start_id, start_token, claim, token, later))
+
+
+def settle_joined(
+    connections: Connections,
+    pool: str,
+    settlements: Sequence[model.Settlement],
+    connection: object,
+) -> tuple[bool, ...]:
+    call = call_for(pool, None, None, 0, False)
+    return connections.join(connection, _exchange, call, settlements).settled
+
+
+def exchange(
+    connections: Connections, call: Call, settlements: Sequence[model.Settlement]
+) -> model.Exchange:
     if not _is_simple(settlements):
         return connections.write(_exchange, call, settlements)
     answer, stats, now = connections.repeatable(lambda tx: _at_once(tx, call, settlements))

@@ -99,19 +99,18 @@ PURGED_TO = "SELECT purged_to FROM sprat.pool WHERE name = $1"
 SET_PURGED_TO = "UPDATE sprat.pool SET purged_to = $2 WHERE name = $1"
 
 
-def push(
-    connections: Connections,
-    pool: str,
-    items: Sequence[model.NewItem],
-    connection: object = None,
-) -> list[str]:
+def push(connections: Connections, pool: str, items: Sequence[model.NewItem]) -> list[str]:
     values = (pool, *_columns(items))
-    if connection is not None:
-        return connections.join(connection, _push, values, items)
     if values[8] is not None:  # with keys: payloads may have to be compared before the commit
         return connections.write(_push, values, items)
     connections.call(PUSH, values)
     return [item.id for item in items]
+
+
+def push_joined(
+    connections: Connections, pool: str, items: Sequence[model.NewItem], connection: object
+) -> list[str]:
+    return connections.join(connection, _push, (pool, *_columns(items)), items)
 
 
 def _push(tx: Transaction, values: tuple[Any, ...], items: Sequence[model.NewItem]) -> list[str]:

@@ -8,6 +8,7 @@ from sprat.stores.postgres import items, statistics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from sprat.stores.postgres.connections import Connections
     from sprat.stores.postgres.transaction import Transaction
 
 FOREVER = 9e99
@@ -90,9 +91,14 @@ def pause(tx: Transaction, pool: str, seconds: float | None) -> None:
     tx.rings.add(pool)
 
 
-def request_check(tx: Transaction, pool: str, max_workers: int) -> bool:
-    if tx.one(WAS_ASKED, (pool, CHECK_SECONDS)):
+def request_check(connections: Connections, pool: str, max_workers: int) -> bool:
+    rows = connections.call(WAS_ASKED, (pool, CHECK_SECONDS))
+    if not rows or rows[0][0]:
         return False  # the usual answer in a burst: without a lock
+    return connections.write(_request_check, pool, max_workers)
+
+
+def _request_check(tx: Transaction, pool: str, max_workers: int) -> bool:
     row = tx.run(LOCK_CHECK, (pool,)).fetchone()
     if row is None or (row[0] is not None and tx.now - row[0] < CHECK_SECONDS):
         return False

@@ -129,4 +129,6 @@ def of_the_caller(connection: object) -> Db:
         raise InvalidInput(
             f"connection= takes a psycopg.Connection, not {type(connection).__name__}"
         )
+    if not connection.autocommit:
+        connection.execute("SELECT 1")  # begins its transaction, or what follows would be one
     return connection

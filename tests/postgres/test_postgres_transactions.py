@@ -1,0 +1,85 @@
+"""Pushing and completing inside a transaction of the application's own."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from worlds import World
+
+from sprat.errors import InvalidInput, KeyConflict, UnknownItem
+from sprat.model import WorkerRegistration
+from sprat.pool import WorkPool
+from sprat.store import Store, open_store
+
+
+def test_a_push_exists_when_the_callers_transaction_does(
+    pool: WorkPool, mine: psycopg.Connection
+) -> None:
+    mine.execute("CREATE TABLE IF NOT EXISTS paper (title text)")
+    mine.execute("INSERT INTO paper VALUES ('On Sprats')")
+    item_id = pool.push("paper 1", connection=mine)
+    assert pool.counts().pending == 0
+    mine.commit()
+    assert pool.get(item_id).data == "paper 1"
+    assert pool.counts().pending == 1
+
+
+def test_a_push_is_gone_with_the_callers_transaction(
+    pool: WorkPool, mine: psycopg.Connection
+) -> None:
+    item_id = pool.push("paper 1", connection=mine)
+    pool.push_many(["paper 2", "paper 3"], connection=mine)
+    mine.rollback()
+    assert pool.counts().total == 0
+    with pytest.raises(UnknownItem):
+        pool.get(item_id)
+
+
+def test_a_result_is_stored_with_the_callers_own_work_or_not_at_all(
+    store: Store, pool: WorkPool, mine: psycopg.Connection
+) -> None:
+    worker = store.workers.register(WorkerRegistration(worker_id="w1"))
+    pool.push("paper")
+    item = pool.claim(worker)
+    assert item is not None
+    assert pool.complete(item, "read", connection=mine)
+    mine.rollback()
+    assert pool.get(item).status == "claimed"
+    assert pool.complete(item, "read", connection=mine)
+    mine.commit()
+    assert (pool.get(item).status, pool.get(item).result) == ("done", "read")
+
+
+def test_a_lost_claim_lets_the_caller_roll_back(
+    store: Store, pool: WorkPool, mine: psycopg.Connection
+) -> None:
+    worker = store.workers.register(WorkerRegistration(worker_id="w1"))
+    pool.push("paper")
+    item = pool.claim(worker)
+    assert item is not None
+    pool.cancel(item.id)
+    assert not pool.complete(item, "read", connection=mine)
+
+
+def test_what_is_refused_leaves_the_callers_transaction_usable(
+    pool: WorkPool, mine: psycopg.Connection
+) -> None:
+    pool.push("paper", key="k")
+    kept = pool.push("another", connection=mine)
+    with pytest.raises(KeyConflict):
+        pool.push("not the same", key="k", connection=mine)
+    with pytest.raises(UnknownItem):
+        pool.complete("nothing", connection=mine)
+    mine.commit()
+    assert pool.get(kept).data == "another"
+    assert pool.counts().pending == 2
+
+
+def test_what_is_no_connection_is_refused(pool: WorkPool) -> None:
+    with pytest.raises(InvalidInput, match=r"takes a psycopg\.Connection, not str"):
+        pool.push("paper", connection="postgresql://")
+
+
+def test_other_stores_say_that_they_cannot_join(world: World) -> None:
+    with open_store("memory://") as store, pytest.raises(InvalidInput, match="only a PostgreSQL"):
+        store.pool("papers").push("paper", connection=object())
