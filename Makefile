@@ -6,7 +6,7 @@ HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
 READY := .venv/ready-$(HERE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format bench bench-peers picture clean
+.PHONY: help demo test lint types format bench bench-peers bench-scaling picture clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -37,6 +37,9 @@ bench: $(READY)-dev ## every benchmark, against others on this machine
 bench-peers: $(READY)-dev ## beside other queues on Redis, PostgreSQL and SQLite
 	tools/packages redis-server postgresql
 	$(BIN)/python -m bench.peers
+
+bench-scaling: $(READY)-dev ## our scaling policy against the rules of others
+	$(BIN)/python -m bench.scaling
 
 picture: $(READY)-dev ## draw what the demo shows, for the README
 	$(BIN)/python tools/picture.py docs/demo.svg sprat demo

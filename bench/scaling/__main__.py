@@ -1,0 +1,75 @@
+"""Runs the comparison and writes docs/benchmarks/scaling.md.
+
+`python -m bench.scaling`; with `--quick` a few short scenarios at one cold start, printed only.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from bench.scaling import page, runs, scenarios
+from bench.scaling.grid import MAX_WORKERS, SETTINGS, Setting
+from bench.scaling.verdict import Cell
+from sprat.simulation import contest
+
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "scaling.md"
+QUICK = ("azure_llm_code_2023", "flash_crowd", "mooncake_conv_2024", "surges")
+POLICY = "slo"
+ORACLE = Setting(family="oracle", policy=contest.ORACLE)
+
+
+def ours(wait_target: float) -> Setting:
+    """Our policy as it comes: told what the user wants, and nothing else."""
+    return Setting(family="ours", policy=POLICY, options={"wait_seconds": wait_target})
+
+
+def main() -> None:
+    if POLICY not in contest.NAMES:
+        raise SystemExit(f"there is no policy {POLICY} yet")
+    began = time.monotonic()
+    is_quick = "--quick" in sys.argv[1:]
+    names = QUICK if is_quick else (*scenarios.IN_SAMPLE, *scenarios.HOLD_OUT)
+    colds = scenarios.COLD_STARTS[:1] if is_quick else scenarios.COLD_STARTS
+    text = page.render(cells(names, colds))
+    if is_quick:
+        print(text)
+    else:
+        PAGE.parent.mkdir(exist_ok=True)
+        PAGE.write_text(text, encoding="utf-8")
+        print(f"wrote {PAGE}")
+    print(f"took {time.monotonic() - began:.0f} s; {MAX_WORKERS} workers at most", file=sys.stderr)
+
+
+def cells(names: tuple[str, ...], colds: tuple[float, ...]) -> list[Cell]:
+    fixed = {(n, c, s.label): task(n, c, None, s) for n in names for c in colds for s in SETTINGS}
+    told = {
+        (n, c, w, s.family): task(n, c, w, s)
+        for n in names
+        for c in colds
+        for w in scenarios.WAIT_TARGETS
+        for s in (ours(w), ORACLE)
+    }
+    found = runs.run_all(fixed.values(), keep=True) | runs.run_all(told.values(), keep=False)
+    return [
+        Cell(
+            scenario=n,
+            cold_start=c,
+            wait_target=w,
+            ours=found[told[n, c, w, "ours"].key],
+            oracle=found[told[n, c, w, "oracle"].key],
+            others={s.label: found[fixed[n, c, s.label].key] for s in SETTINGS},
+        )
+        for n in names
+        for c in colds
+        for w in scenarios.WAIT_TARGETS
+    ]
+
+
+def task(name: str, cold: float, wait: float | None, setting: Setting) -> runs.Task:
+    return runs.Task(scenario=name, cold_start=cold, wait_target=wait, setting=setting)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The page that the comparison writes: targets, a table for each sample, a table for each trace."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import sprat
+from bench import environment
+from bench.scaling import scenarios
+from bench.scaling.grid import SETTINGS
+from bench.scaling.verdict import (
+    Cell,
+    Group,
+    Target,
+    best_single,
+    family,
+    groups,
+    mean_ratio,
+    percent,
+    targets,
+)
+
+FAMILIES = ("KEDA", "ScaledJob", "Knative", "Dask")
+HEAD = """# Scaling, compared
+
+How our `slo` policy sizes a fleet, against the rules of others, replayed over real and synthetic
+load by [the simulator](../learn/simulation.md). Ours has one configuration, its default: it is told
+the wait target W, and measures the rest. The others have {settings} settings between them, tried
+on every scenario.
+
+- Cost: paid worker-seconds for each useful one. A target is met when 95 % of the jobs started
+  within W. C is the cold start.
+- The envelope: the cheapest of all those settings that meets the target, chosen in hindsight for
+  each scenario. Nobody can have that in practice.
+- The best single setting of a family: for each C and W, the cheapest of its settings that meets
+  the target as often as ours; where none does, of those that meet it most often.
+- Means are geometric, over the scenarios where both meet the target.
+- In-sample scenarios were looked at while the policy was made; the hold-out was not.
+
+`make bench-scaling`, {date}, sprat {version}; {machine}. The traces and their terms:
+[bench/traces](../../bench/traces/README.md).
+"""
+
+
+def render(cells: Sequence[Cell]) -> str:
+    inside = [cell for cell in cells if cell.scenario in scenarios.IN_SAMPLE]
+    outside = [cell for cell in cells if cell.scenario in scenarios.HOLD_OUT]
+    head = HEAD.format(
+        settings=len(SETTINGS),
+        date=datetime.date.today().isoformat(),
+        version=sprat.__version__,
+        machine=environment.machine(),
+    )
+    parts = [head, "## Targets\n", *_targets(inside, outside)]
+    for title, some in (("Hold-out", outside), ("In-sample", inside)):
+        if some:
+            parts += [f"\n## {title}\n", *_by_target(some)]
+    parts += ["\n## Each scenario\n", *_by_scenario(cells)]
+    parts += ["\n## Who makes the envelope\n", *_makers(cells)]
+    return "\n".join(parts) + "\n"
+
+
+def _targets(inside: Sequence[Cell], outside: Sequence[Cell]) -> Iterable[str]:
+    yield "| target | wanted | hold-out | in-sample |"
+    yield "|---|---|---|---|"
+    mine = {target.what: target for target in targets(inside)}
+    theirs = {target.what: target for target in targets(outside)}
+    for what in dict.fromkeys([*theirs, *mine]):
+        wanted = (theirs.get(what) or mine[what]).wanted
+        reached = f"{_reached(theirs.get(what))} | {_reached(mine.get(what))}"
+        yield f"| {what} | {wanted} | {reached} |"
+
+
+def _reached(target: Target | None) -> str:
+    if target is None:
+        return "-"
+    return f"{target.reached}: {'met' if target.is_met else '**missed**'}"
+
+
+def _by_target(cells: Sequence[Cell]) -> Iterable[str]:
+    names = " | ".join(f"best {name}" for name in FAMILIES)
+    yield f"| C | W | met: ours / best single / any | envelope | {names} | above the oracle |"
+    yield f"|---|---|---|---|{'---|' * len(FAMILIES)}---|"
+    for (cold, wait), group in groups(cells).items():
+        yield f"| {cold:.0f} s | {wait:.0f} s | {' | '.join(_numbers(group))} |"
+
+
+def _numbers(group: Group) -> list[str]:
+    ratios = [r for cell in group.cells if (r := cell.against_envelope) is not None]
+    singles = [best_single(group.cells, family(name)) for name in FAMILIES]
+    oracle = mean_ratio(c.ours.cost / c.oracle.cost for c in group.cells if c.is_met)
+    return [
+        f"{group.met} / {group.met_by_best} / {group.met_by_any} of {len(group.cells)}",
+        percent(mean_ratio(ratios)),
+        *(f"{percent(one.ratio)} ({one.met} met)" for one in singles),
+        percent(oracle),
+    ]
+
+
+def _by_scenario(cells: Sequence[Cell]) -> Iterable[str]:
+    yield "Cost of ours / of the envelope / of the oracle. An asterisk: the target is missed, by ours"
+    yield "(then with our 95th percentile) or by every setting.\n"
+    waits = sorted({cell.wait_target for cell in cells})
+    for cold in sorted({cell.cold_start for cell in cells}):
+        yield f"| C = {cold:.0f} s | {' | '.join(f'W = {wait:.0f} s' for wait in waits)} |"
+        yield f"|---|{'---|' * len(waits)}"
+        for name in dict.fromkeys(cell.scenario for cell in cells):
+            row = [c for c in cells if (c.scenario, c.cold_start) == (name, cold)]
+            kept = " (hold-out)" if name in scenarios.HOLD_OUT else ""
+            yield f"| {name}{kept} | {' | '.join(_costs(cell) for cell in row)} |"
+        yield ""
+
+
+def _costs(cell: Cell) -> str:
+    mine = f"{cell.ours.cost:.3f}"
+    if not cell.is_met:
+        mine += f"* ({cell.ours.wait_p95:.0f} s)"
+    best = cell.envelope
+    return f"{mine} / {f'{best[1].cost:.3f}' if best else '*'} / {cell.oracle.cost:.3f}"
+
+
+def _makers(cells: Sequence[Cell]) -> Iterable[str]:
+    counts = Counter(
+        next(s.family for s in SETTINGS if s.label == cell.envelope[0])
+        for cell in cells
+        if cell.envelope
+    )
+    yield "| family | scenarios where one of its settings is the cheapest that meets the target |"
+    yield "|---|---|"
+    for name, n in counts.most_common():
+        yield f"| {name} | {n} of {len(cells)} |"

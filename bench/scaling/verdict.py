@@ -1,0 +1,209 @@
+"""What the runs mean: the envelope, the best single setting of each family, and the targets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from bench.scaling import grid
+from bench.scaling.grid import Setting
+from sprat.record import Record
+from sprat.simulation.replay import Outcome
+
+REGIMES = ("W >= 2C", "C <= W < 2C", "W < C")
+
+
+class Cell(Record):
+    """One scenario at one cold start and one wait target, with everybody's outcome."""
+
+    scenario: str
+    cold_start: float
+    wait_target: float
+    ours: Outcome
+    oracle: Outcome
+    others: Mapping[str, Outcome]  # by the setting's label
+
+    @property
+    def regime(self) -> str:
+        share = self.wait_target / self.cold_start
+        return REGIMES[0] if share >= 2 else REGIMES[1] if share >= 1 else REGIMES[2]
+
+    @property
+    def is_met(self) -> bool:
+        return meets(self.ours, self.wait_target)
+
+    @property
+    def envelope(self) -> tuple[str, Outcome] | None:
+        """The cheapest setting that meets the target here, chosen in hindsight."""
+        good = [one for one in self.others.items() if meets(one[1], self.wait_target)]
+        return min(good, key=lambda one: one[1].cost) if good else None
+
+    @property
+    def against_envelope(self) -> float | None:
+        """Our cost over the envelope's, where both meet the target."""
+        best = self.envelope
+        return self.ours.cost / best[1].cost if best and self.is_met else None
+
+
+def meets(outcome: Outcome, wait_target: float) -> bool:
+    return outcome.wait_p95 <= wait_target
+
+
+class Single(Record):
+    """The best single setting of a family for one cold start and wait target."""
+
+    label: str
+    met: int
+    ratio: float | None  # our cost over its, where both meet the target
+
+
+def best_single(cells: Sequence[Cell], settings: Iterable[Setting]) -> Single:
+    """The cheapest of those that meet the target as often as we do; where none does, of those that
+    meet it most often."""
+    met = {
+        one.label: sum(meets(cell.others[one.label], cell.wait_target) for cell in cells)
+        for one in settings
+    }
+    enough = min(max(met.values()), sum(cell.is_met for cell in cells))
+    good = [label for label, n in met.items() if n >= enough]
+    label = min(good, key=lambda one: mean_ratio(cell.others[one].cost for cell in cells) or 0.0)
+    return Single(
+        label=label,
+        met=met[label],
+        ratio=mean_ratio(
+            cell.ours.cost / cell.others[label].cost
+            for cell in cells
+            if cell.is_met and meets(cell.others[label], cell.wait_target)
+        ),
+    )
+
+
+def family(name: str) -> list[Setting]:
+    return [one for one in grid.SETTINGS if one.family == name]
+
+
+def mean_ratio(ratios: Iterable[float]) -> float | None:
+    """The geometric mean."""
+    logs = [math.log(ratio) for ratio in ratios]
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+class Group(Record):
+    """Cells that are judged together, all of one cold start and wait target."""
+
+    cells: Sequence[Cell]
+
+    @property
+    def met(self) -> int:
+        return sum(cell.is_met for cell in self.cells)
+
+    @property
+    def met_by_any(self) -> int:
+        return sum(cell.envelope is not None for cell in self.cells)
+
+    @property
+    def met_by_best(self) -> int:
+        """By the single setting that meets the target most often."""
+        labels = [one.label for one in grid.SETTINGS]
+        return max(
+            sum(meets(cell.others[label], cell.wait_target) for cell in self.cells)
+            for label in labels
+        )
+
+
+def groups(cells: Iterable[Cell]) -> dict[tuple[float, float], Group]:
+    """By cold start and wait target."""
+    found: dict[tuple[float, float], list[Cell]] = {}
+    for cell in cells:
+        found.setdefault((cell.cold_start, cell.wait_target), []).append(cell)
+    return {key: Group(cells=some) for key, some in sorted(found.items())}
+
+
+class Target(Record):
+    """One target of ours, and whether it is met."""
+
+    what: str
+    wanted: str
+    reached: str
+    is_met: bool
+
+
+def targets(cells: Sequence[Cell]) -> list[Target]:
+    return [*_slack(cells), *_middle(cells), *_tight(cells)]
+
+
+def _slack(cells: Sequence[Cell]) -> list[Target]:
+    mine = [cell for cell in cells if cell.regime == REGIMES[0]]
+    if not mine:
+        return []
+    share = sum(cell.is_met for cell in mine) / len(mine)
+    made = [
+        Target(
+            what="W >= 2C: wait target met",
+            wanted="95 % of scenarios",
+            reached=f"{share:.0%} of {len(mine)}",
+            is_met=share >= 0.95,
+        ),
+        _envelope("W >= 2C: cost against the envelope", mine, 0.01),
+    ]
+    for name in ("KEDA", "Knative"):
+        ratios = [best_single(g.cells, family(name)).ratio for g in groups(mine).values()]
+        mean = mean_ratio(ratio for ratio in ratios if ratio is not None)
+        made.append(
+            Target(
+                what=f"W >= 2C: cost against the best single setting of {name}",
+                wanted="-15 % or less",
+                reached=percent(mean),
+                is_met=mean is not None and mean <= 0.85,
+            )
+        )
+    return made
+
+
+def _middle(cells: Sequence[Cell]) -> list[Target]:
+    mine = [cell for cell in cells if cell.regime == REGIMES[1]]
+    if not mine:
+        return []
+    met = sum(group.met for group in groups(mine).values())
+    best = sum(group.met_by_best for group in groups(mine).values())
+    return [
+        _envelope("C <= W < 2C: cost against the envelope", mine, 0.03),
+        Target(
+            what="C <= W < 2C: wait target met",
+            wanted=f"as often as the best baseline: {best} of {len(mine)}",
+            reached=f"{met} of {len(mine)}",
+            is_met=met >= best,
+        ),
+    ]
+
+
+def _tight(cells: Sequence[Cell]) -> list[Target]:
+    mine = [cell for cell in cells if cell.regime == REGIMES[2]]
+    if not mine:
+        return []
+    ratios = [r for cell in mine if (r := cell.against_envelope) is not None]
+    worst = max(ratios, default=None)
+    return [
+        _envelope("W < C: cost against the envelope", mine, -0.10),
+        Target(
+            what="W < C: the worst scenario",
+            wanted="+10 % or less",
+            reached=percent(worst),
+            is_met=worst is not None and worst <= 1.10,
+        ),
+    ]
+
+
+def _envelope(what: str, cells: Sequence[Cell], most: float) -> Target:
+    ratios = [r for cell in cells if (r := cell.against_envelope) is not None]
+    mean = mean_ratio(ratios)
+    return Target(
+        what=what,
+        wanted=f"{100 * most:+.0f} % or less",
+        reached=f"{percent(mean)} (over {len(ratios)})",
+        is_met=mean is not None and mean <= 1.0 + most,
+    )
+
+
+def percent(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{100 * (ratio - 1):+.1f} %"
