@@ -122,21 +122,6 @@ def _ours_of_old() -> list[Setting]:
         for preset in ("low-latency", "high-throughput", "balanced", "cost-optimized")
     ]
     settings += [
-        Setting(
-            family="seed 004",
-            policy="latency",
-            options={
-                "target_queue_depth": depth,
-                "target_p95_latency_ms": 1e9,
-                "scale_up_step": step,
-                "scale_down_step": step,
-                "scale_decision_interval_ms": 15000.0,
-            },
-            changes=often,
-        )
-        for depth, step in ((2, 10), (10, 2))
-    ]
-    settings += [
         Setting(family="step", policy="step", options=options, changes=often)
         for options in (
             {},

@@ -100,8 +100,8 @@ def _numbers(group: Group) -> list[str]:
 
 
 def _by_scenario(cells: Sequence[Cell]) -> Iterable[str]:
-    yield "Cost of ours / of the envelope / of the oracle. An asterisk: the target is missed, by ours"
-    yield "(then with our 95th percentile) or by every setting.\n"
+    yield "Cost of ours / of the envelope / of the oracle. An asterisk: the target is missed by"
+    yield "ours (then with our 95th percentile) or by every setting.\n"
     waits = sorted({cell.wait_target for cell in cells})
     for cold in sorted({cell.cold_start for cell in cells}):
         yield f"| C = {cold:.0f} s | {' | '.join(f'W = {wait:.0f} s' for wait in waits)} |"

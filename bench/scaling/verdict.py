@@ -64,7 +64,7 @@ def best_single(cells: Sequence[Cell], settings: Iterable[Setting]) -> Single:
         one.label: sum(meets(cell.others[one.label], cell.wait_target) for cell in cells)
         for one in settings
     }
-    enough = min(max(met.values()), sum(cell.is_met for cell in cells))
+    enough = min(max(met.values()), max(1, sum(cell.is_met for cell in cells)))
     good = [label for label, n in met.items() if n >= enough]
     label = min(good, key=lambda one: mean_ratio(cell.others[one].cost for cell in cells) or 0.0)
     return Single(

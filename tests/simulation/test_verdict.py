@@ -1,0 +1,86 @@
+"""How the comparison is judged: the envelope, the best single setting, the targets."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.scaling import grid, scenarios, verdict
+from sprat.simulation import contest
+from sprat.simulation.replay import Outcome, summary
+
+A, B, *REST = [one.label for one in verdict.family("KEDA")]
+
+
+def outcome(cost: float, p95: float) -> Outcome:
+    return summary(
+        [p95], wait_target=None, policy="p", trace="t", paid_seconds=cost, useful_seconds=1.0
+    )
+
+
+def cell(
+    ours: tuple[float, float],
+    a: tuple[float, float],
+    b: tuple[float, float],
+    *,
+    wait: float = 120.0,
+) -> verdict.Cell:
+    dear = {one.label: outcome(9.0, 999.0) for one in grid.SETTINGS}
+    return verdict.Cell(
+        scenario="t",
+        cold_start=60.0,
+        wait_target=wait,
+        ours=outcome(*ours),
+        oracle=outcome(1.0, wait),
+        others={**dear, A: outcome(*a), B: outcome(*b)},
+    )
+
+
+def test_the_envelope_is_the_cheapest_that_meets_the_target() -> None:
+    seen = cell((1.3, 100), (1.2, 110), (1.1, 130))
+    assert seen.envelope is not None
+    assert seen.envelope[0] == A
+    assert seen.against_envelope == pytest.approx(1.3 / 1.2)
+
+
+def test_who_misses_the_target_is_not_compared_by_cost() -> None:
+    assert cell((1.0, 121), (1.2, 110), (1.1, 130)).against_envelope is None
+    assert cell((1.0, 110), (1.2, 121), (1.1, 130)).against_envelope is None
+
+
+def test_the_best_single_setting_meets_the_target_as_often_as_ours() -> None:
+    cells = [cell((1.0, 60), (1.5, 60), (1.1, 60)), cell((1.0, 60), (1.5, 60), (1.1, 130))]
+    best = verdict.best_single(cells, verdict.family("KEDA"))
+    assert (best.label, best.met) == (A, 2)
+    assert best.ratio == pytest.approx(1 / 1.5)
+    missing = [cells[0], cell((1.0, 121), (1.5, 60), (1.1, 130))]
+    assert verdict.best_single(missing, verdict.family("KEDA")).label == B  # once is enough
+
+
+@pytest.mark.parametrize(
+    ("wait", "regime"), [(300, "W >= 2C"), (120, "W >= 2C"), (60, "C <= W < 2C"), (59, "W < C")]
+)
+def test_regimes_go_by_the_cold_start(wait: float, regime: str) -> None:
+    assert cell((1, 1), (1, 1), (1, 1), wait=wait).regime == regime
+
+
+def test_targets_are_met_or_missed() -> None:
+    good = verdict.targets([cell((1.0, 60), (1.3, 60), (9.0, 60))] * 3)
+    assert [t.is_met for t in good[:3]] == [True, True, True]
+    bad = verdict.targets([cell((1.5, 160), (1.3, 60), (9.0, 60))] * 3)
+    assert not any(t.is_met for t in bad)
+
+
+def test_every_setting_of_the_grid_is_valid_and_named_once() -> None:
+    assert 100 <= len(grid.SETTINGS) <= 150
+    assert len({one.label for one in grid.SETTINGS}) == len(grid.SETTINGS)
+    for one in grid.SETTINGS:
+        contest.check(one.policy, one.options)
+
+
+@pytest.mark.parametrize("name", [*scenarios.IN_SAMPLE, *scenarios.HOLD_OUT])
+def test_every_scenario_loads_and_is_the_same_each_time(name: str) -> None:
+    trace = scenarios.load(name)
+    assert trace.jobs > 1000
+    assert list(trace.arrivals) == sorted(trace.arrivals)
+    if name in scenarios.SYNTHETIC:
+        assert scenarios.SYNTHETIC[name](name) == trace
