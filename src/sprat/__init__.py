@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sprat.idempotency import IdempotencyTracker
     from sprat.inlining import inline
     from sprat.job import Job, current_job
+    from sprat.machine_room.running import run_machine
     from sprat.model import WorkerFilter, WorkerRecord, WorkerRegistration, WorkItem
     from sprat.pool import WorkPool
     from sprat.regional_pool import RegionalPool
@@ -49,6 +50,7 @@ _HOMES = {
     "inline": "inlining",
     "Job": "job",
     "current_job": "job",
+    "run_machine": "machine_room.running",
     "WorkItem": "model",
     "WorkerFilter": "model",
     "WorkerRecord": "model",
@@ -103,6 +105,7 @@ __all__ = [
     "open_store",
     "result",
     "retry_with_backoff",
+    "run_machine",
     "task",
     "use",
 ]

@@ -338,3 +338,50 @@ def sprat(fleet: Fleet, arguments: list[str]) -> None:
         text=True, env={**os.environ, "SPRAT_URL": fleet.url}, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_launched_worker_goes_on_with_a_job_where_the_last_one_was_killed(
+    machines: Fleet,
+) -> None:
+    """The machine that processes the job is bound by a file beside the worker's."""
+    fleet = machines
+    text = """\
+data:
+  name: two_steps
+  states:
+    start: {type: initial, action: "jobs:echo", input: {log: "{{ input.job.log }}", say: 1},
+      transitions: [{to: stop}]}
+    stop: {wait: "{{ input.job.seconds }}", transitions: [{to: end}]}
+    end: {type: final, output: done}
+"""
+    (fleet.place / "actual_job_processor.yml").write_text(text.replace("jobs:echo", "notes:write"))
+    (fleet.place / "notes.py").write_text(
+        "def write(given):\n    with open(given['log'], 'a') as log: log.write('start x\\n')\n"
+    )
+    item = fleet.push(seconds=1.5)
+    run(fleet, "checker", max_workers=1)
+    fleet.until("start", 1)
+    eventually(lambda: fleet.item(item).checkpoint)
+    kill(fleet.worker_of(item).pid, signal.SIGKILL)
+    done = fleet.until_status(item, "done")
+    assert (done.result, done.attempts) == ("done", 2)
+    assert len(fleet.happened("start")) == 1
+
+
+def test_a_worker_machine_that_is_told_to_leave_finishes_its_job(machines: Fleet) -> None:
+    fleet = machines
+    fleet.set(handler="jobs:echo")
+    item = fleet.push(say=7, seconds=1)
+    fleet.push(say=8)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sprat", "run", "worker", "--execution-id", "w-1", "--input",
+         json.dumps({"pool_id": POOL})],
+        cwd=fleet.place, env={**os.environ, "SPRAT_URL": fleet.url}, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    fleet.until("start", 1)
+    process.send_signal(signal.SIGTERM)
+    assert json.loads(process.communicate()[0]) == {"worker_id": "w-1", "jobs": 1, "failed": 0}
+    assert fleet.item(item).result == 7
+    assert fleet.pool.size() == 1
+    assert fleet.store.workers.get("w-1").status == "terminated"
+    fleet.may_stay = True

@@ -7,6 +7,7 @@ from sprat.launcher import Crew
 from sprat.machine.library import Library
 from sprat.machine_room.hooks import bound
 from sprat.machine_room.membership import Fenced
+from sprat.machine_room.processing import machine_of
 from sprat.machine_room.room import POOLS_PROCESSOR, Interrupted
 from sprat.machine_room.running import Execution
 from sprat.model import POOL_EMPTY, WORKER_DONE
@@ -37,7 +38,10 @@ class MachineCrew(Crew):
         """The pool's own processor, if it is needed: importing it once is enough."""
         uses = any(state.machine == POOLS_PROCESSOR for state in self._machine.states.values())
         is_ours = uses and self._library.find(POOLS_PROCESSOR, self._machine) is None
-        if not is_ours or settings.machine is not None or not has_processor(settings):
+        if not is_ours or not has_processor(settings):
+            return None
+        if settings.machine is not None:
+            self._library.read_all(machine_of(settings, self._library))
             return None
         return load(settings)
 

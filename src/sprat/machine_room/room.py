@@ -73,6 +73,7 @@ class Room(Host):
         self._loaded: tuple[Processor, PoolSettings] | None = None
         self._depth = 0
         self._told = 0
+        self._is_interruptible = False
         self.member = member
         self.pool = pool
         self.last_failure: Outcome | None = None
@@ -98,7 +99,15 @@ class Room(Host):
     # -- time -------------------------------------------------------------------------------
 
     def on_signal(self) -> None:
+        """Told to stop. A worker finishes its job first; what runs here otherwise stops here."""
         self._told += 1
+        if self._is_interruptible and self._has_to_stop:
+            raise Interrupted
+
+    @property
+    def _has_to_stop(self) -> bool:
+        is_worker = self.member is not None and self.member.is_registered
+        return self._told > 1 or (self._told > 0 and not is_worker)
 
     @property
     def is_told_to_leave(self) -> bool:
@@ -108,8 +117,7 @@ class Room(Host):
         limit = self._limits.reached()
         if limit is not None:
             raise TimeIsUp(limit)
-        is_worker = self.member is not None and self.member.is_registered
-        if self._told > 1 or (self._told and not is_worker):
+        if self._has_to_stop:
             raise Interrupted
         if self.member is not None:
             self.member.beat()
@@ -198,7 +206,11 @@ class Room(Host):
         is_worker = self.member is not None and self.member.is_registered
         if self._limits or (is_worker and isolation == "process"):
             return children.in_a_child(work, self._look_after)
-        return self._beside_heartbeats(work) if is_worker else children.here(work)
+        self._is_interruptible = True
+        try:
+            return self._beside_heartbeats(work) if is_worker else children.here(work)
+        finally:
+            self._is_interruptible = False
 
     def _beside_heartbeats(self, work: Callable[[], Any]) -> Any:
         from sprat.pulse import Pulse, Stopped

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import os
+
 from sprat import model, payload
+from sprat.machine.library import Library
 from sprat.machine.stepping import Position, Run
 from sprat.machine_room.keeping import Keeper
 from sprat.machine_room.membership import Fenced, Member
-from sprat.machine_room.room import Interrupted, Room
+from sprat.machine_room.room import Given, Interrupted, Room
 from sprat.signals import Signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from sprat.machine.definition import Machine
-    from sprat.machine.library import Library
-    from sprat.machine_room.room import Given
     from sprat.store import Store
+
+
+def run_machine(
+    store: Store,
+    machine: str,
+    given: Mapping[str, Any] | None = None,
+    *,
+    execution_id: str | None = None,
+    resume: bool = False,
+    hooks: Any = None,
+    actions: Mapping[str, Callable[[Any], Any]] | None = None,
+    machines: Mapping[str, str] | None = None,
+) -> Any:
+    """Run the machine of a file (or one of ours, by name) in this store; its output. `hooks` is
+    an object with some of the hooks, or a mapping; `actions` are functions by name; `machines`
+    are files by the names that machines call each other by."""
+    library = Library(machines)
+    execution = Execution(
+        store,
+        library,
+        library.get(machine, directory=os.getcwd()),
+        execution_id=execution_id,
+        given=Given(hooks=hooks, actions=actions),
+    )
+    return execution.run(given or {}, resume=resume)
 
 
 class Execution:
