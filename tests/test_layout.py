@@ -26,7 +26,7 @@ RUNGS = (
     {"pool"},
     {"registry"},
     {"store", "config", "worker_pool"},
-    {"launcher", "job", "regional_pool"},
+    {"launcher", "job", "regional_pool", "insight"},
     {"processor", "checker", "reaper"},
     {"ahead", "child", "pulse", "scaler", "signals"},
     {"worker"},

@@ -6,7 +6,7 @@ decide on the same observation one wins, and the others look again.
 
 from __future__ import annotations
 
-from sprat import model
+from sprat import insight, model
 from sprat.launcher import open_launcher
 from sprat.record import Record
 from sprat.scaling import policies
@@ -50,7 +50,7 @@ def check(
     low = settings.min_workers if min_workers is None else min_workers
     settings = settings.replace(max_workers=high, min_workers=min(low, high))
     if dry_run:
-        seen = store.pool(pool).observe()
+        seen = insight.observe(store, pool, settings)
         return _checked(seen, policies.decide(seen, settings), (), model.Reaped())
     done = decide(store, pool, settings)
     if done.spawned:
@@ -66,8 +66,9 @@ def decide(store: Store, pool: str, settings: model.PoolSettings) -> Checked:
         store.happened(model.WORKER_LOST, pool, settings)
         store.happened(model.POOL_EMPTY, pool, settings)  # if that was the last attempt
     for _ in range(TRIES):
-        seen = store.pool(pool).observe()
+        seen = insight.observe(store, pool, settings)
         decision = policies.decide(seen, settings)
+        insight.remember(store, seen, decision)
         if not decision.launch and not decision.drain:
             break
         recorded = store.pool(pool).record(decision, version=seen.version)

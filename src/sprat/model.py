@@ -161,7 +161,7 @@ class PoolSettings(Record):
     retry_cap_seconds: float = 300.0
 
     launcher: str = "process"
-    policy: str = "queue-depth"  # how many workers there should be: one of scaling/policies.py
+    policy: str = "slo"  # how many workers there should be: one of scaling/policies.py
     policy_options: Mapping[str, Any] = {}  # its own settings
     min_workers: int = 0
     max_workers: int = 10

@@ -177,12 +177,14 @@ class Worker:
     def _is_needed(self) -> bool:
         """Whether the fleet would be too small without this worker."""
         low = self._settings.min_workers
-        if self._settings.policy == model.PoolSettings().policy:
+        usual = model.PoolSettings().policy
+        if self._settings.policy == usual and not self._settings.policy_options:
             return low > 0 and self._pool.observe().active <= low
-        from sprat.scaling import policies  # others keep idle workers on purpose: ask
+        from sprat import insight  # others keep idle workers on purpose: ask
+        from sprat.scaling import policies
 
-        decision = policies.decide(self._pool.observe(), self._settings)
-        return self._me.worker_id not in decision.drain
+        seen = insight.observe(self._store, self._pool.name, self._settings)
+        return policies.is_needed(seen, self._settings, self._me.worker_id)
 
     def _leave(self, left: str) -> None:
         settlements = self._ahead.take_all()

@@ -76,13 +76,21 @@ def after(before: Snapshot, decision: Decision) -> Snapshot:
     return before.replace(workers=(*stay, *leave, *new), version=before.version + 1, **changes)
 
 
-POLICIES = ("queue-depth", "pending-per-worker", "headroom", "step", "latency", "fixed")
+POLICIES = ("slo", "queue-depth", "pending-per-worker", "headroom", "step", "latency", "fixed")
 
 small = st.integers(0, 15)
 moments = st.none() | st.floats(NOW - 1000, NOW)
 statistics = st.builds(
-    lambda n, wait, run: Stats(seconds=600.0, starts=n, finished=n, wait_p95=wait, run_p95=run),
-    *(st.integers(0, 3), st.floats(0, 10), st.floats(0, 10)),
+    lambda n, wait, run, scv: Stats(
+        seconds=600.0,
+        starts=n,
+        finished=n,
+        wait_p95=wait,
+        run_mean=run / 2,
+        run_p95=run,
+        run_scv=scv,
+    ),
+    *(st.integers(0, 3), st.floats(0, 10), st.floats(0, 10), st.floats(0, 20)),
 )
 snapshots = st.builds(
     seen,
@@ -97,8 +105,16 @@ snapshots = st.builds(
     launch_failures=st.sampled_from([0, 0, 0, 1, 5]),
     last_launch_failure_at=moments,
     stats=statistics,
+    oldest_ready_seconds=st.floats(0, 300),
 )
 option_sets = {
+    "slo": st.fixed_dictionaries(
+        {
+            "wait_seconds": st.floats(1, 600),
+            "percentile": st.sampled_from([50, 95, 99]),
+            "cold_start_seconds": st.sampled_from([2, 40, 100]),
+        }
+    ),
     "queue-depth": st.just({}),
     "pending-per-worker": st.fixed_dictionaries(
         {

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sprat.model import ACTIVE, STARTING, PoolSettings, Snapshot, Stats
 from sprat.scaling import policies
 
-SHRINKING = ("pending-per-worker", "headroom", "step", "latency", "fixed")
-BY_BACKLOG = ("queue-depth", "pending-per-worker", "headroom", "step", "fixed")
+SHRINKING = ("slo", "pending-per-worker", "headroom", "step", "latency", "fixed")
+BY_BACKLOG = ("slo", "queue-depth", "pending-per-worker", "headroom", "step", "fixed")
 
 
 def counted(snapshot: Snapshot) -> int:
@@ -144,7 +144,7 @@ def test_a_fleet_scales_from_zero_and_back(policy: str) -> None:
     assert (up.direction, up.desired >= 1) == ("up", True)
     working = after(seen(1), up)
     assert policies.decide(working, settings).drain == ()  # who is on the way is let arrive
-    if policy != "queue-depth":  # its workers leave by themselves
+    if policy not in ("slo", "queue-depth"):  # their workers leave by themselves
         moment, fleet = NOW, seen(idle=3)
         while fleet.workers and moment < NOW + 10_000:
             fleet = after(fleet, policies.decide(fleet.replace(now=moment), settings))

@@ -13,11 +13,12 @@ import os
 import signal
 import sys
 
-from sprat import checker, jsontext, model
+from sprat import checker, insight, jsontext, model
 from sprat.errors import SpratError
 from sprat.launchers.process import OrderedLauncher
 from sprat.record import Record
-from sprat.scaling.queue_depth import pause_left
+from sprat.scaling import policies
+from sprat.scaling.brake import pause_left
 from sprat.store import open_store
 
 TYPE_CHECKING = False
@@ -128,7 +129,7 @@ def begin(store: Store, pool: str, worker_ids: Sequence[str]) -> Orders:
             settings=state.settings,
             version=state.version,
             launch=tuple(worker_ids),
-            wake_in=wake_in(store, pool),
+            wake_in=wake_in(store, pool, state.settings),
         )
     return carry_on(store, pool, [], None)
 
@@ -155,7 +156,7 @@ def carry_on(
         settings=state.settings,
         version=state.version,
         launch=launch,
-        wake_in=wake_in(store, pool),
+        wake_in=wake_in(store, pool, state.settings),
     )
 
 
@@ -183,7 +184,8 @@ def _nothing_more(store: Store, pool: str, wake_in: float | None = None) -> Orde
 def give_up(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> Orders:
     """The launch failed; it may be worth another try later."""
     checker.give_up(store, worker_ids, why)
-    return _nothing_more(store, pool, wake_in(store, pool))
+    settings = store.pool(pool).state().settings
+    return _nothing_more(store, pool, wake_in(store, pool, settings))
 
 
 def call_off(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> Orders:
@@ -192,16 +194,18 @@ def call_off(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> Or
     return _nothing_more(store, pool)
 
 
-def wake_in(store: Store, pool: str) -> float | None:
-    """Seconds until a delayed item is due, a failed launch may be tried again, or a pause ends."""
+def wake_in(store: Store, pool: str, settings: model.PoolSettings) -> float | None:
+    """Seconds until a delayed item is due, a failed launch may be tried again, a pause ends, or the
+    policy wants to look again at work that waits."""
     if not store.pool(pool).size():
         return None
-    seen = store.pool(pool).observe()
+    seen = insight.observe(store, pool, settings)
     if seen.paused:
         return store.pool(pool).state().paused_seconds
     if seen.counts.ready and seen.launch_failures:
         return max(0.1, pause_left(seen)) if seen.launch_failures < MOST_FAILURES else None
-    return seen.next_due_seconds
+    moments = (seen.next_due_seconds, policies.look_again_in(seen, settings))
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 ERRANDS: dict[str, Callable[..., Orders]] = {

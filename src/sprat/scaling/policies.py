@@ -1,8 +1,10 @@
 """The policies by name: which there are, what options each takes, and the one that a pool has.
 
 A policy is a module with a NAME, a record `Options` with its defaults, CHECKS for each of them, and
-`decide(seen, settings)`, a pure function. `check(settings)`, where a module has one, looks at all
-settings together. A module is imported when a pool asks for it: workers are short-lived.
+`decide(seen, settings)`, a pure function. It may have more: `check(settings)` looks at all settings
+together; `is_needed` and `look_again_in` are as below; REMEMBERS and HISTORY_SECONDS say what it
+wants to see besides the snapshot (see insight.py). A module is imported when a pool asks for it:
+workers are short-lived.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from sprat.model import Decision, PoolSettings, Snapshot
 
 HOMES = {
+    "slo": "slo",
     "queue-depth": "queue_depth",
     "pending-per-worker": "pending_per_worker",
     "headroom": "headroom",
@@ -38,6 +41,21 @@ def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     """What the pool's own policy makes of what was seen."""
     decision: Decision = find(settings.policy).decide(seen, settings)
     return decision
+
+
+def is_needed(seen: Snapshot, settings: PoolSettings, worker_id: str) -> bool:
+    """Whether a worker that has been idle for a while has to stay all the same."""
+    policy = find(settings.policy)
+    if hasattr(policy, "is_needed"):
+        return bool(policy.is_needed(seen, settings))
+    return worker_id not in decide(seen, settings).drain
+
+
+def look_again_in(seen: Snapshot, settings: PoolSettings) -> float | None:
+    """Seconds until the policy has to look again although nothing has happened; None: it need
+    not."""
+    policy = find(settings.policy)
+    return policy.look_again_in(seen, settings) if hasattr(policy, "look_again_in") else None
 
 
 def check(settings: PoolSettings) -> None:

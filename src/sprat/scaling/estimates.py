@@ -1,0 +1,111 @@
+"""What a pool is like, estimated from what was seen: how long jobs run, how much there is. Pure.
+
+Few samples and heavy tails are the rule. So the last minutes are added to what was noted before,
+which fades, and before anything was measured the guess is on the safe side.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sprat.scaling.queueing import Service
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from sprat.model import Snapshot, Stats
+
+    Moments = tuple[float, float, float]  # how many jobs, their seconds, their squared seconds
+
+KEPT_JOBS = 200.0  # so many count of those before the last minutes: a mean of them is good to 10 %
+
+ENOUGH_STARTS = 20  # of fewer, one late start would be more than 5 %
+STEP_UP = 0.25  # a window too late
+STEP_DOWN = 0.05  # a window in time: 1 in 6 may be late before the margin grows
+MOST_CAUTION = 3.0  # deviations; beyond that it is not chance that makes jobs late
+
+
+# -- service ------------------------------------------------------------------------------------
+
+
+def service(seen: Snapshot, *, guess_seconds: float) -> Service:
+    """Mean and variation of the jobs. One imaginary job of the guessed length is among them, which
+    counts for less and less."""
+    n, total, squares = _added(_kept(seen.memory), _window(seen.stats))
+    mean = (total + guess_seconds) / (n + 1.0)
+    own = total / n if n else 0.0
+    return Service(mean=mean, scv=max(0.0, squares / n / (own * own) - 1.0) if own * own else 1.0)
+
+
+def noted_service(seen: Snapshot) -> dict[str, Any]:
+    """The note about service for the next decision: once a window, what it saw is added."""
+    before = seen.memory.get("service")
+    window = _window(seen.stats)
+    if not window[0] or (before and seen.now - before[3] < seen.stats.seconds):
+        return {"service": before} if before else {}
+    n, total, squares = _kept(seen.memory)
+    fade = min(1.0, KEPT_JOBS / n) if n else 1.0
+    return {"service": [*_added((n * fade, total * fade, squares * fade), window), seen.now]}
+
+
+def _kept(memory: Mapping[str, Any]) -> Moments:
+    n, total, squares, _ = memory.get("service") or (0.0, 0.0, 0.0, 0.0)
+    return n, total, squares
+
+
+def _window(stats: Stats) -> Moments:
+    n = float(stats.finished + stats.failed)
+    return n, n * stats.run_mean, n * stats.run_mean * stats.run_mean * (1.0 + stats.run_scv)
+
+
+def _added(one: Moments, other: Moments) -> Moments:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+# -- lateness -----------------------------------------------------------------------------------
+
+
+def caution(seen: Snapshot, *, wait_seconds: float) -> float:
+    """Deviations to add to the usual margin because jobs came too late lately. Learned slowly: once
+    a window a step up, or a smaller one down; who corrects at every pass over-reacts, for lateness
+    comes in bursts."""
+    added, at = seen.memory.get("caution") or (0.0, 0.0)
+    if not _is_due(seen, at):
+        return float(added)
+    step = STEP_UP if seen.stats.wait_p95 > wait_seconds else -STEP_DOWN
+    return min(max(0.0, added + step), MOST_CAUTION)
+
+
+def noted_caution(seen: Snapshot, learned: float) -> dict[str, Any]:
+    before = seen.memory.get("caution")
+    if before is not None and not _is_due(seen, before[1]):
+        return {"caution": before}
+    return {"caution": [learned, seen.now]}
+
+
+def _is_due(seen: Snapshot, at: float) -> bool:
+    return at > 0.0 and seen.stats.starts >= ENOUGH_STARTS and seen.now - at >= seen.stats.seconds
+
+
+# -- load ---------------------------------------------------------------------------------------
+
+
+def load(seen: Snapshot, *, horizon_seconds: float) -> tuple[float, float]:
+    """How many items wait or run, smoothed over a short and over a long time."""
+    now = float(seen.counts.ready + seen.counts.claimed)
+    before = seen.memory.get("load")
+    if not before:
+        return now, now
+    fast, slow, at = before
+    passed = max(0.0, seen.now - at)
+    return (
+        _smoothed(fast, now, passed, 0.3 * horizon_seconds),
+        _smoothed(slow, now, passed, 3.0 * horizon_seconds),
+    )
+
+
+def _smoothed(before: float, now: float, passed: float, horizon: float) -> float:
+    share = 1.0 - math.exp(-passed / horizon) if horizon > 0.0 else 1.0
+    return before + share * (now - before)

@@ -1,0 +1,201 @@
+"""The slo policy where starts cost something: launches weighed against deadlines. Pure.
+
+- A target longer than a cold start: the queue is the buffer, it costs nothing. For the items that
+  wait it is asked whether the workers that there are, and those on the way, will have started them
+  by their deadlines; as many are launched as that takes. Whoever has nothing to do leaves at once:
+  to wait for work is dearer than to start again in time.
+- A target shorter than that: a worker that is launched when work waits comes too late, so some have
+  to be there before: as many as usually have work, and a margin.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sprat.model import Decision, PoolSettings, Snapshot
+from sprat.record import Record
+from sprat.scaling import estimates, queueing, sizing, starts
+from sprat.scaling.queueing import Line, Service
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sprat.scaling.target import Options
+
+NAME = "slo"
+REACTION_SECONDS = 5.0  # a pass comes so much after what it answers, at the latest
+# Deviations that ends of jobs are counted with caution, for each that the percentile is above the
+# median. Less than 1, because an item is looked at many times before its deadline.
+CAUTION = 0.6
+NO_LOAD = 0.05  # items, on average: nobody is kept for that
+MOMENTS = 8  # deadlines that are looked at between the first item's and the last one's
+
+
+class Outlook(Record):
+    """All that the size depends on."""
+
+    own: Options
+    ready: int
+    oldest: float  # seconds that the first item has waited
+    line: Line
+    service: Service
+    cold_start: float
+    z: float
+    caution: float  # the part of z that late starts have taught
+    load: tuple[float, float]  # smoothed over a short and a long time
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether a worker that is launched for a waiting item comes too late for it."""
+        wait = self.own.wait_seconds
+        return self.own.finish_seconds is None and wait < self.cold_start + REACTION_SECONDS
+
+
+def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: float) -> Outlook:
+    busy = sizing.busy(seen)
+    caution = estimates.caution(seen, wait_seconds=own.wait_seconds)
+    service = estimates.service(seen, guess_seconds=own.wait_seconds)
+    if settings.max_jobs == 1:
+        service = service.replace(mean=math.inf)  # who ends a job takes no other
+    return Outlook(
+        own=own,
+        ready=sizing.ready(seen),
+        oldest=seen.oldest_ready_seconds or 0.0,
+        line=Line(busy=busy, free=seen.active - busy, arrivals=starts.expected(seen, cold_start)),
+        service=service,
+        cold_start=cold_start,
+        z=CAUTION * deviations(own.percentile / 100.0) + caution,
+        caution=caution,
+        load=estimates.load(seen, horizon_seconds=cold_start),
+    )
+
+
+def deviations(q: float) -> float:
+    """The quantile of the normal distribution, to a hundredth, from the median up (Shore)."""
+    return 5.5556 * (1.0 - math.pow((1.0 - q) / q, 0.1186))
+
+
+def decide(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: float) -> Decision:
+    view = outlook(seen, settings, own, cold_start)
+    made = sizing.decision(NAME, seen, settings, want(view, seen))
+    return made.replace(memory=_notes(seen, view))
+
+
+def _notes(seen: Snapshot, view: Outlook) -> dict[str, Any]:
+    notes = starts.noted(seen)
+    notes.update(estimates.noted_service(seen))
+    notes.update(estimates.noted_caution(seen, view.caution))
+    if view.is_tight:
+        notes["load"] = [*view.load, seen.now]
+    return notes
+
+
+# -- sizes --------------------------------------------------------------------------------------
+
+
+def want(view: Outlook, seen: Snapshot) -> sizing.Want:
+    current = seen.active + seen.starting
+    least = floor(view)
+    more = min(_for_deadlines(view), max(0, view.ready - view.line.free - seen.starting))
+    stay = current if view.ready else view.line.busy
+    workers = max(least, current + more if more else min(current, max(stay, least)))
+    return sizing.Want(
+        workers=workers,
+        keep=workers,
+        reason=_reason(view, seen, least, more),
+        terms=_terms(view, least, more),
+    )
+
+
+def floor(view: Outlook) -> int:
+    """The workers that are kept whether there is work or not."""
+    load = max(view.load)
+    return queueing.square_root_staffed(load, 1.0) if view.is_tight and load > NO_LOAD else 0
+
+
+def _for_deadlines(view: Outlook) -> int:
+    """Launches so that each waiting item is started by its deadline."""
+    if not view.ready:
+        return 0
+    return max(
+        int(_is_stuck(view)),
+        *(
+            queueing.launches(
+                view.line, view.service, items=items, at=at, cold_start=view.cold_start, z=view.z
+            )
+            for items, at in deadlines(view)
+        ),
+    )
+
+
+def _is_stuck(view: Outlook) -> bool:
+    """Whether an item is late and nobody is on the way: the jobs that run are unusually long."""
+    is_late = view.own.finish_seconds is None and view.oldest > view.own.wait_seconds
+    return is_late and not view.line.arrivals and not view.line.free
+
+
+def deadlines(view: Outlook) -> list[tuple[int, float]]:
+    """How many items have to be started until when. Those that wait are taken to have come evenly
+    since the first did. A deadline that no launch can meet is over: its item has to be gone when
+    the first one that can be helped is due."""
+    wait = view.own.wait_seconds
+    if view.own.finish_seconds is not None:
+        last = view.own.finish_seconds - view.oldest - min(view.service.mean, wait)
+        return [(view.ready, max(last, view.cold_start))]
+    if view.is_tight:
+        return [(view.ready, view.cold_start + wait)]
+    first = max(wait - view.oldest, view.cold_start)
+    found = [(view.ready, wait)]
+    for step in range(MOMENTS if view.oldest else 0):
+        at = first + (wait - first) * step / MOMENTS
+        share = (at - wait + view.oldest) / view.oldest
+        found.append((min(view.ready, 1 + math.floor((view.ready - 1) * share)), at))
+    return found
+
+
+# -- words --------------------------------------------------------------------------------------
+
+
+def _reason(view: Outlook, seen: Snapshot, least: int, more: int) -> str:
+    fleet = f"{view.line.busy} busy, {view.line.free} idle, {seen.starting} starting"
+    if not view.ready:
+        said = f"nothing waits, {fleet}"
+    else:
+        said = (
+            f"{view.ready} waiting, the first for {_seconds(view.oldest)}; {fleet}; "
+            f"a job takes {_seconds(view.service.mean)}, a start {_seconds(view.cold_start)}: "
+            f"{_goal(view, more)}"
+        )
+    if not view.is_tight:
+        return said
+    return (
+        f"{said}; a wait of {_seconds(view.own.wait_seconds)} cannot be met by launches at this "
+        f"cold start of {_seconds(view.cold_start)}, so {least} are kept for a load of "
+        f"{max(view.load):.1f}"
+    )
+
+
+def _goal(view: Outlook, more: int) -> str:
+    own = view.own
+    goal = f"to start {own.percentile:g} % within {_seconds(own.wait_seconds)}"
+    if own.finish_seconds is not None:
+        goal = f"to be done within {_seconds(own.finish_seconds)}"
+    return f"{goal} takes {more} more" if more else f"enough {goal}"
+
+
+def _terms(view: Outlook, least: int, more: int) -> dict[str, Any]:
+    return {
+        "oldest_seconds": round(view.oldest, 1),
+        "service_mean": round(min(view.service.mean, 1e9), 3),
+        "service_scv": round(view.service.scv, 2),
+        "cold_start": round(view.cold_start, 3),
+        "z": round(view.z, 2),
+        "for_deadlines": more,
+        "floor": least,
+        "load": round(max(view.load), 2),
+    }
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f} s" if value >= 10.0 else f"{value:.2g} s"

@@ -1,0 +1,94 @@
+"""Queueing arithmetic: who waits how long behind whom, and how many workers change that. Pure.
+
+Time runs from now. A fleet's *reach* at a moment is how many items will have been started by then:
+one by each worker that is free or arrives until then, and one more each time a job ends. Ends are
+counted with caution: as many as are expected, less `z` deviations.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sprat.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Service(Record):
+    """How long jobs run: mean, and squared coefficient of variation (1: exponential)."""
+
+    mean: float
+    scv: float = 1.0
+
+
+class Line(Record):
+    """The workers that there are: busy ones, free ones, and when each of those that start comes."""
+
+    busy: int = 0
+    free: int = 0
+    arrivals: Sequence[float] = ()
+
+
+# A heavy tail says little about when the next of many jobs ends: beyond this, variation is noise
+# of the sample, and answering it with workers is waste.
+MOST_SCV = 6.0
+
+
+def reach(line: Line, service: Service, *, at: float, z: float) -> float:
+    """How many waiting items the workers will have started at a moment, counted with caution."""
+    here = [moment for moment in line.arrivals if moment <= at]
+    worked = (line.busy + line.free) * at + sum(at - moment for moment in here)
+    ends = worked / service.mean if service.mean > 0.0 else math.inf
+    spread = math.sqrt(ends * (1.0 + min(service.scv, MOST_SCV)) / 2.0) if ends < math.inf else 0.0
+    return line.free + len(here) + max(0.0, ends - z * spread)
+
+
+def launches(
+    line: Line, service: Service, *, items: int, at: float, cold_start: float, z: float
+) -> int:
+    """How many workers to launch now so that so many items have started at a moment: at most one
+    an item, and none that would come too late."""
+    if at < cold_start or reach(line, service, at=at, z=z) >= items:
+        return 0
+    low, high = 0, items
+    while high - low > 1:
+        middle = (low + high) // 2
+        more = line.replace(arrivals=(*line.arrivals, *(cold_start,) * middle))
+        if reach(more, service, at=at, z=z) >= items:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def erlang_c(workers: int, load: float) -> float:
+    """The share of arrivals that have to wait, with Poisson arrivals and exponential jobs."""
+    if load >= workers:
+        return 1.0
+    blocked = 1.0  # Erlang B, from 0 workers up: no factorial, no overflow
+    for n in range(1, workers + 1):
+        blocked = load * blocked / (n + load * blocked)
+    return blocked / (1.0 - load / workers * (1.0 - blocked))
+
+
+def staffed(load: float, service_mean: float, *, wait: float, late: float) -> int:
+    """The fewest workers with which at most the share `late` waits longer than `wait`."""
+    workers = math.floor(load) + 1
+    while late_share(workers, load, service_mean, wait=wait) > late:
+        workers += 1
+    return workers
+
+
+def late_share(workers: int, load: float, service_mean: float, *, wait: float) -> float:
+    spare = workers - load
+    if spare <= 0.0:
+        return 1.0
+    per_mean = wait / service_mean if service_mean > 0.0 else math.inf
+    return erlang_c(workers, load) * math.exp(-min(700.0, spare * per_mean))
+
+
+def square_root_staffed(load: float, k: float) -> int:
+    """A load and `k` deviations of it above: the rule of thumb for many workers."""
+    return math.ceil(load + k * math.sqrt(load) - 1e-9) if load > 0.0 else 0

@@ -1,0 +1,72 @@
+"""The slo policy: the cheapest fleet that starts, say, 95 % of the jobs within 30 seconds.
+
+The user states a target; the policy finds the numbers. What is cheapest depends on how long a
+worker takes to start. A start of less than a second is free, so there is nothing to weigh: one
+worker for each item that nobody idle will take, as in queue_depth.py. Where starts cost something,
+plan.py weighs them against the deadlines of the items that wait.
+
+docs/learn/scaling.md has a worked example, docs/decisions/0011-slo-policy.md the reasons.
+"""
+
+from __future__ import annotations
+
+from sprat.model import Decision, PoolSettings, Snapshot
+from sprat.scaling import queue_depth, starts
+from sprat.scaling.target import CHECKS, Options, check, maximum
+
+__all__ = ["CHECKS", "NAME", "Options", "check", "decide"]
+
+NAME = "slo"
+REMEMBERS = True  # its decisions have notes for the next one
+
+FREE_START_SECONDS = 1.0  # nobody is let wait for the sake of a start that takes no longer
+
+
+def cold_start(seen: Snapshot, settings: PoolSettings, own: Options) -> float:
+    if own.cold_start_seconds is not None:
+        return own.cold_start_seconds
+    if not settings.policy_options and settings.launcher == "process":
+        return starts.USUAL_START_SECONDS["process"]  # no target is stated: nothing to weigh
+    return starts.cold_start(seen.memory, settings.launcher)
+
+
+def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
+    own = Options(**settings.policy_options)
+    high = maximum(own, settings)
+    bounded = settings.replace(max_workers=high, min_workers=min(settings.min_workers, high))
+    taken = cold_start(seen, settings, own)
+    if taken <= FREE_START_SECONDS and own.finish_seconds is None:
+        made = queue_depth.decide(seen, bounded)
+        return _priced(made.replace(policy=NAME, memory=starts.noted(seen)), own)
+    from sprat.scaling import plan  # most pools never need it, and workers are short-lived
+
+    return _priced(plan.decide(seen, bounded, own, taken), own)
+
+
+def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
+    """Whether a worker that has been idle for a while has to stay all the same. What waits is not
+    for it (a tenant is at its limit, say), or it would have it."""
+    own = Options(**settings.policy_options)
+    taken = cold_start(seen, settings, own)
+    least = settings.min_workers
+    if taken > FREE_START_SECONDS:
+        from sprat.scaling import plan
+
+        least = max(least, plan.floor(plan.outlook(seen, settings, own, taken)))
+    return 0 < seen.active <= least
+
+
+def look_again_in(seen: Snapshot, settings: PoolSettings) -> float | None:
+    """Seconds until a pass is due although nothing has happened: work that waits grows older."""
+    own = Options(**settings.policy_options)
+    if cold_start(seen, settings, own) <= FREE_START_SECONDS or not seen.counts.ready:
+        return None
+    target = own.finish_seconds or own.wait_seconds
+    return min(5.0, max(0.5, target / 20.0))
+
+
+def _priced(made: Decision, own: Options) -> Decision:
+    if own.price_per_worker_hour is None:
+        return made
+    per_hour = round(made.desired * own.price_per_worker_hour, 4)
+    return made.replace(inputs={**made.inputs, "cost_per_hour": per_hour})

@@ -1,0 +1,74 @@
+"""Queueing arithmetic against what is known of it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sprat.scaling import queueing
+from sprat.scaling.queueing import Line, Service
+
+
+@pytest.mark.parametrize(
+    ("workers", "load", "waits"),
+    [(1, 0.5, 0.5), (2, 1.0, 1 / 3), (10, 8.0, 0.409), (3, 3.0, 1.0), (5, 9.0, 1.0)],
+)
+def test_erlang_c_is_that_of_the_tables(workers: int, load: float, waits: float) -> None:
+    assert queueing.erlang_c(workers, load) == pytest.approx(waits, abs=0.001)
+
+
+@given(st.floats(0.0, 400.0), st.floats(0.1, 600.0), st.floats(0.0, 600.0))
+def test_staffing_is_the_fewest_workers_that_keep_the_wait(
+    load: float, mean: float, wait: float
+) -> None:
+    workers = queueing.staffed(load, mean, wait=wait, late=0.05)
+    assert queueing.late_share(workers, load, mean, wait=wait) <= 0.05
+    if workers > 1:
+        assert queueing.late_share(workers - 1, load, mean, wait=wait) > 0.05
+
+
+def test_square_root_staffing_is_near_to_erlang_c_for_no_wait() -> None:
+    exact = queueing.staffed(100.0, 1.0, wait=0.0, late=0.5)
+    assert abs(queueing.square_root_staffed(100.0, 0.5) - exact) <= 1
+
+
+def test_reach_counts_free_workers_arrivals_and_ends_of_jobs() -> None:
+    line = Line(busy=2, free=1, arrivals=(5.0, 30.0))
+    job = Service(mean=10.0, scv=0.0)
+    assert queueing.reach(line, job, at=0.0, z=0.0) == 1
+    assert queueing.reach(line, job, at=10.0, z=0.0) == pytest.approx(1 + 1 + 3 + 0.5)
+    assert queueing.reach(line, job, at=10.0, z=1.0) < queueing.reach(line, job, at=10.0, z=0.5)
+
+
+lines = st.builds(
+    Line,
+    busy=st.integers(0, 30),
+    free=st.integers(0, 5),
+    arrivals=st.lists(st.floats(0, 60), max_size=8).map(tuple),
+)
+services = st.builds(Service, mean=st.floats(0.01, 1000) | st.just(math.inf), scv=st.floats(0, 30))
+
+
+@given(lines, services, st.integers(1, 300), st.floats(1, 300), st.floats(0, 3))
+def test_launches_are_the_fewest_that_reach_the_items(
+    line: Line, service: Service, items: int, slack: float, z: float
+) -> None:
+    cold_start = 40.0
+    at = cold_start + slack
+    n = queueing.launches(line, service, items=items, at=at, cold_start=cold_start, z=z)
+    assert 0 <= n <= items
+
+    def reached(more: int) -> bool:
+        after = line.replace(arrivals=(*line.arrivals, *(cold_start,) * more))
+        return queueing.reach(after, service, at=at, z=z) >= items
+
+    assert reached(n)
+    assert n == 0 or not reached(n - 1) or n == 1
+
+
+def test_nobody_is_launched_who_would_come_too_late() -> None:
+    job = Service(mean=10.0)
+    assert queueing.launches(Line(), job, items=5, at=39.0, cold_start=40.0, z=1.0) == 0

@@ -1,0 +1,226 @@
+"""The slo policy: a target is stated, and what it decides follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fleets_seen import NOW, after, pool_settings, seen, snapshots
+from hypothesis import given
+
+from sprat import settings as pool_checks
+from sprat.errors import InvalidInput
+from sprat.model import ACTIVE, STARTING, PoolSettings, Snapshot, Stats, WorkerRecord
+from sprat.scaling import policies, queue_depth, slo
+
+TEN_SECONDS = Stats(seconds=600.0, starts=60, finished=60, run_mean=10.0, run_scv=1.0)
+
+
+def decided(before: Snapshot, high: int = 100, **options: Any) -> Any:
+    given = {"wait_seconds": 120, "cold_start_seconds": 40, **options}
+    return policies.decide(before, pool_settings("slo", 0, high, **given))
+
+
+# -- starts that are free -----------------------------------------------------------------------
+
+
+@given(snapshots)
+def test_where_starts_are_free_it_is_queue_depth(before: Snapshot) -> None:
+    """A forked worker costs milliseconds: one for each item that nobody takes, at once."""
+    by_depth = queue_depth.decide(before, pool_settings("queue-depth"))
+    made = policies.decide(before, PoolSettings(policy="slo"))
+    assert made.replace(memory={}) == by_depth.replace(policy="slo")
+
+
+def test_the_default_policy_starts_workers_at_once() -> None:
+    decision = policies.decide(seen(3), PoolSettings())
+    assert (decision.policy, decision.launch) == ("slo", 3)
+
+
+def test_a_stated_target_does_not_make_forks_wait() -> None:
+    decision = policies.decide(seen(3, busy=2), pool_settings("slo", wait_seconds=600))
+    assert decision.launch == 3
+
+
+# -- a target longer than a cold start ----------------------------------------------------------
+
+
+def test_an_empty_fleet_starts_for_the_first_item() -> None:
+    assert decided(seen(1)).launch == 1
+
+
+def test_workers_that_will_be_free_in_time_are_waited_for() -> None:
+    """10 at work end about one job a second: 30 waiting items are started well within 2 minutes."""
+    decision = decided(seen(30, busy=10, stats=TEN_SECONDS, oldest_ready_seconds=5.0))
+    assert decision.direction == "hold"
+    assert "enough to start 95 % within 120 s" in decision.reason
+
+
+def test_the_older_the_items_the_more_are_launched() -> None:
+    minutes = TEN_SECONDS.replace(run_mean=100.0)
+    sizes = [
+        decided(seen(1, busy=3, stats=minutes, oldest_ready_seconds=age)).desired
+        for age in (0.0, 40.0, 60.0, 79.0)
+    ]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+
+
+def test_somebody_is_on_the_way_when_an_item_is_late_whatever_was_expected() -> None:
+    """The workers that should have been free by now have unusually long jobs."""
+    late = seen(1, busy=3, stats=TEN_SECONDS, oldest_ready_seconds=125.0)
+    assert decided(late).launch == 1
+    assert decided(after(late, decided(late))).launch == 0
+
+
+def test_a_tighter_target_takes_more_workers() -> None:
+    full = seen(400, busy=5, stats=TEN_SECONDS, oldest_ready_seconds=1.0)
+    sizes = [decided(full, wait_seconds=wait).desired for wait in (300, 120, 60)]
+    assert sizes == sorted(set(sizes))
+    by_percentile = [decided(full, percentile=p).desired for p in (50, 95, 99.9)]
+    assert by_percentile == sorted(by_percentile)
+
+
+def test_short_jobs_take_fewer_workers_than_items() -> None:
+    assert decided(seen(400, stats=TEN_SECONDS)).launch < 100
+    long = TEN_SECONDS.replace(run_mean=5000.0)
+    assert decided(seen(50, stats=long)).launch == 50
+
+
+def test_a_worker_that_takes_one_job_only_is_not_counted_on_for_another() -> None:
+    one_job = pool_settings("slo", 0, 1000, wait_seconds=120, cold_start_seconds=40)
+    one_job = one_job.replace(max_jobs=1)
+    before = seen(30, busy=10, stats=TEN_SECONDS, oldest_ready_seconds=5.0)
+    assert policies.decide(before, one_job).launch == 30
+
+
+def test_those_on_the_way_are_not_launched_twice() -> None:
+    before = seen(5)
+    first = decided(before)
+    assert decided(after(before, first).replace(now=NOW + 20)).launch == 0
+
+
+def test_idle_workers_leave_when_nothing_waits_and_no_busy_one_does() -> None:
+    decision = decided(seen(busy=3, idle=2))
+    assert decision.desired == 3
+    assert set(decision.drain) == {"i0", "i1"}
+
+
+def test_a_paused_pool_launches_nobody() -> None:
+    assert decided(seen(50, paused=True)).launch == 0
+
+
+def test_a_backlog_is_finished_within_an_hour() -> None:
+    """1,000 jobs of 10 s are 10,000 s of work: three workers take 56 minutes, with their start."""
+    options = {"finish_seconds": 3600, "cold_start_seconds": 40}
+    settings = pool_settings("slo", 0, 100, **options)
+    decision = policies.decide(seen(1000, stats=TEN_SECONDS), settings)
+    assert 3 <= decision.launch <= 4
+    assert decision.reason.endswith(f"to be done within 3600 s takes {decision.launch} more")
+    late = policies.decide(seen(1000, stats=TEN_SECONDS, oldest_ready_seconds=3000), settings)
+    assert late.launch > 2 * decision.launch
+
+
+# -- a target shorter than a cold start ---------------------------------------------------------
+
+
+def test_a_target_that_launches_cannot_meet_is_said_and_workers_are_kept() -> None:
+    before = seen(busy=9, idle=6, memory={"load": [9.0, 9.0, NOW - 5]})
+    decision = decided(before, wait_seconds=10)
+    assert "cannot be met by launches at this cold start of 40 s" in decision.reason
+    assert decision.desired >= 12
+    assert decision.inputs["floor"] >= 12
+
+
+def test_kept_workers_go_when_there_has_been_no_load_for_long() -> None:
+    before = seen(idle=6, memory={"load": [9.0, 9.0, NOW - 3600]})
+    assert decided(before, wait_seconds=10).desired == 0
+
+
+# -- what it learns -----------------------------------------------------------------------------
+
+
+def starting(at: float) -> WorkerRecord:
+    return WorkerRecord(worker_id="w1", status=STARTING, started_at=at)
+
+
+def test_cold_start_is_learned_from_workers_that_arrive() -> None:
+    settings = pool_settings("slo", wait_seconds=120)
+    early = seen(1).replace(workers=(starting(NOW - 20),))
+    first = policies.decide(early, settings)
+    arrived = WorkerRecord(worker_id="w1", status=ACTIVE, started_at=NOW + 21, claims=1)
+    later = seen(1, now=NOW + 25, memory=first.memory).replace(workers=(arrived,))
+    second = policies.decide(later, settings)
+    assert second.memory["starts"] == [41.0]
+    third = policies.decide(later.replace(memory=second.memory), settings)
+    assert third.inputs["cold_start"] == 41.0
+
+
+def test_quick_starts_correct_a_slow_one() -> None:
+    """One hiccup does not make a pool of forked workers wait for ever."""
+    settings = pool_settings("slo", wait_seconds=120)
+    memory: Any = {"starts": [3.0], "starts_at": NOW - 5000}
+    now = NOW
+    for n in range(10):
+        quick = WorkerRecord(worker_id=f"q{n}", status=ACTIVE, started_at=now + 0.1, claims=1)
+        before = seen(now=now + 2, memory=memory, last_up_at=now).replace(workers=(quick,))
+        memory = policies.decide(before, settings).memory
+        now += 100
+    assert slo.cold_start(seen(memory=memory), settings, slo.Options()) <= 1.0
+
+
+def test_late_starts_make_it_cautious_and_timely_ones_less_so() -> None:
+    late = TEN_SECONDS.replace(wait_p95=200.0)
+    memory: Any = {}
+    zs = []
+    for n, stats in enumerate([late] * 4 + [TEN_SECONDS] * 4):
+        made = decided(seen(9, stats=stats, memory=memory, now=NOW + 700 * n))
+        memory = made.memory
+        zs.append(made.inputs["z"])
+    assert zs[:4] == sorted(set(zs[:4]))
+    assert zs[-1] < zs[4]
+
+
+def test_notes_are_small() -> None:
+    before = seen(50, busy=50, starting=30, stats=TEN_SECONDS, now=NOW)
+    memory = decided(before).memory
+    assert len(str(memory)) < 2000
+
+
+# -- money --------------------------------------------------------------------------------------
+
+
+def test_a_budget_bounds_the_fleet_and_the_cost_is_told() -> None:
+    money = {"price_per_worker_hour": 0.25, "budget_per_hour": 2.0}
+    decision = decided(seen(500, stats=TEN_SECONDS.replace(run_mean=900.0)), **money)
+    assert decision.desired == 8
+    assert decision.inputs["cost_per_hour"] == 2.0
+    free = policies.decide(seen(500), pool_settings("slo", 0, 100, **money))
+    assert free.desired == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"wait_seconds": -1}, "wait_seconds must be a number from 0"),
+        ({"wait_seconds": 0}, "wait_seconds must be more than 0"),
+        ({"percentile": 101}, "percentile must be a number from 0 to 99.99"),
+        ({"percentile": 5}, "percentile must be a number from 50 to 99.99"),
+        ({"wait_second": 30}, "it has no option 'wait_second': did you mean wait_seconds?"),
+        ({"wait_seconds": 30, "finish_seconds": 60}, "wait_seconds or finish_seconds, not both"),
+        ({"budget_per_hour": 5}, "budget_per_hour needs price_per_worker_hour"),
+        (
+            {"budget_per_hour": 1, "price_per_worker_hour": 2},
+            "budget_per_hour 1 pays for 0 workers at 2 an hour each, 1 are needed",
+        ),
+        (
+            {"finish_seconds": 30, "cold_start_seconds": 40},
+            "finish_seconds 30 cannot be met: a worker takes 40 s to start",
+        ),
+    ],
+    ids=str,
+)
+def test_targets_that_make_no_sense_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        pool_checks.changed(PoolSettings(), {"policy": "slo", "policy_options": options})
+    assert words in str(refused.value)
