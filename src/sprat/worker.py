@@ -176,8 +176,7 @@ class Worker:
 
     def _is_needed(self) -> bool:
         """Whether the fleet would be too small without this worker."""
-        low = self._settings.min_workers
-        usual = model.PoolSettings().policy
+        low, usual = self._settings.min_workers, model.PoolSettings().policy
         if self._settings.policy == usual and not self._settings.policy_options:
             return low > 0 and self._pool.observe().active <= low
         from sprat import insight  # others keep idle workers on purpose: ask

@@ -171,7 +171,10 @@ def test_victims_are_the_latest_launches_then_the_idle_then_the_busy(
         ({"policy": None}, "there is no policy None"),
         ({"policy_options": [1]}, "policy_options must be a mapping"),
         ({"policy_options": {1: 2}}, "policy_options must be a mapping"),
-        ({"policy_options": {"x": 1}}, "queue-depth: it has no option 'x': it has none"),
+        (
+            {"policy": "queue-depth", "policy_options": {"x": 1}},
+            "it has no option 'x': it has none",
+        ),
         (
             {"policy": "headroom", "policy_options": {"headroom_percents": 5}},
             "did you mean headroom_percent?",
