@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from worlds import SHARED, WORLDS, World, check_counts
 
 from sprat.model import WorkerRecord, WorkerRegistration
 from sprat.pool import WorkPool
 from sprat.store import Store
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 
 @pytest.fixture(params=list(WORLDS))
