@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sprat.store import Store
+from sprat.triggers import registry
 
 Command = Callable[..., Any]
 
@@ -90,6 +91,15 @@ def test_a_failed_command_is_exit_code_1(place: Path, sprat: Command, store: Sto
     sprat("apply", "t.yml")
     fired = sprat("triggers", "fire", "no")
     assert (fired.code, fired.out) == (1, "no: failed: false exited with code 1\n")
+
+
+def test_the_doctor_tells_when_nobody_ticks(registered: Store, sprat: Command) -> None:
+    said = {one["check"]: one for one in sprat("doctor", "--json").data["checks"]}
+    assert said["triggers"]["state"] == "ok"
+    registry.mark(registered, "cron_5min", registry.now(registered) - 3600)
+    said = {one["check"]: one for one in sprat("doctor", "--json").data["checks"]}
+    assert said["triggers"]["state"] == "warn"
+    assert said["triggers"]["detail"].startswith("cron_5min was due ")
 
 
 def test_triggers_are_removed(registered: Store, sprat: Command) -> None:

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import apsw
 import pytest
 from fleets import POOL, Fleet, eventually, kill
 from processes import Together, at_once
@@ -16,6 +17,7 @@ from processes import Together, at_once
 from sprat.store import open_store
 from sprat.trigger import Trigger
 from sprat.triggers import registry
+from sprat.triggers.tick import tick
 
 COUNT = """\
 import json, os, sys, sprat
@@ -166,6 +168,19 @@ def test_a_broken_trigger_never_fails_the_push(fleet: Fleet, tmp_path: Path) -> 
     fleet.store.backend.put("trigger", "unreadable", "[]", None, None)
     fleet.set(events={"work_added": ["broken", "gone"]})
     assert fleet.pool.push({})
+
+
+def test_a_tick_wakes_a_pool_whose_far_delayed_work_is_due(fleet: Fleet) -> None:
+    fleet.set(start_on_push=True)
+    item = fleet.pool.push(fleet.job(), delay=7200)
+    fleet.until_gone()  # nobody waits for so long
+    assert tick(fleet.store).woken == ()
+    db = apsw.Connection(str(fleet.place / "fleet.db"))
+    db.set_busy_timeout(10_000)
+    db.execute("UPDATE meta SET value = value + 7200 WHERE name = 'clock_base'")
+    db.close()
+    assert tick(fleet.store).woken == (POOL,)
+    fleet.until_status(item, "done")
 
 
 def test_an_event_without_triggers_asks_the_store_nothing(

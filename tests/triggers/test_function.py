@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,27 @@ def test_what_runs_inside_ends_before_the_functions_time(cloud: Store) -> None:
     with pytest.raises(SpratError, match="stopped after its"):
         call({"trigger": "slow"}, seconds=3.0)
     assert time.monotonic() - began < 20
+
+
+def test_a_pass_that_hangs_is_given_up_in_time(
+    cloud: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(checker, "check", lambda *_, **__: release.wait(60))
+    began = time.monotonic()
+    with pytest.raises(SpratError, match="not over after"):
+        call({"pool": "papers"}, seconds=2.5)
+    assert time.monotonic() - began < 20
+    release.set()
+
+
+def test_a_pass_that_fails_says_why(cloud: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise SpratError("no room")
+
+    monkeypatch.setattr(checker, "check", fail)
+    with pytest.raises(SpratError, match="no room"):
+        call({"pool": "papers"})
 
 
 @pytest.mark.parametrize("event", [None, [], "x", {"trigger": 3}, {"pool": []}, {"trigger": "no"}])

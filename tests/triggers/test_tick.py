@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from processes import Together, at_once
 from worlds import World
 
-from sprat import checker
+from sprat import checker, triggers
 from sprat.store import Store, open_store
 from sprat.trigger import Trigger
 from sprat.triggers import registry
@@ -144,6 +145,26 @@ def test_a_tick_links_pools_that_came_after_their_triggers(store: Store) -> None
     store.pool("late").configure(max_workers=1)
     tick(store)
     assert dict(store.pool("late").state().settings.events) == {"worker_lost": ["any"]}
+
+
+def test_a_trigger_in_the_loop_runs_beside_a_push_into_any_store(
+    store: Store, tmp_path: Path
+) -> None:
+    if store.url.startswith("http"):
+        pytest.skip("who pushes to an orchestrator leaves events to it")
+    go, done = tmp_path / "go", tmp_path / "done"
+    script = f"while [ ! -e {go} ]; do sleep 0.02; done; cat > {done}"
+    trigger = Trigger(
+        name="beside", type="in_loop", on=("work_added",), command=["/bin/sh", "-c", script]
+    )
+    store.pool("papers").configure(max_workers=1)
+    registry.save(store, trigger)
+    registry.link(store)
+    store.pool("papers").push({"n": 1})
+    assert not done.exists()  # the push is back, and its trigger still waits
+    go.touch()
+    triggers.finish(store)
+    assert json.loads(done.read_text()) == {"event": "work_added", "pool_id": "papers"}
 
 
 def test_removing_a_trigger_unlinks_it(store: Store) -> None:

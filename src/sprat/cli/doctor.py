@@ -69,6 +69,7 @@ def examine(url: str) -> Iterator[Finding]:
     with store:
         yield from _store(store)
         yield from _fleet(store)
+        yield from _triggers(store)
         for pool in store.pools():
             yield from _pool(store, pool)
 
@@ -144,6 +145,18 @@ def _fleet(store: Store) -> Iterator[Finding]:
         yield Finding(check="workers", state=WARN, detail=detail)
     else:
         yield Finding(check="workers", state=OK, detail=f"{len(live)} there, none stale")
+
+
+def _triggers(store: Store) -> Iterator[Finding]:
+    from sprat.triggers import registry
+
+    late = registry.overdue(store)
+    if late:
+        name, seconds = late[0]
+        detail = f"{name} was due {duration(seconds)} ago and nobody ticked: sprat triggers install"
+        yield Finding(check="triggers", state=WARN, detail=detail)
+    elif count := len(registry.every(store)):
+        yield Finding(check="triggers", state=OK, detail=f"{count} there, none overdue")
 
 
 def _pool(store: Store, name: str) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from sprat.triggers import registry, storms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from sprat.store import Store
@@ -59,10 +59,9 @@ def fire(
         given["pool_id"] = about.pool
     seconds = trigger.timeout_seconds if limit is None else min(limit, trigger.timeout_seconds)
     try:
-        if trigger.is_pass:
-            return about.replace(said=_check(store, about.pool, given))
-        if trigger.machine == REAPER:
-            return about.replace(said=_reap(store, about.pool, given))
+        if trigger.is_pass or trigger.machine == REAPER:
+            step = _check if trigger.is_pass else _reap
+            return about.replace(said=_within(limit, lambda: step(store, about.pool, given)))
         return _run(store, trigger, about, given, seconds)
     except SpratError as error:
         return about.replace(ok=False, said=str(error))
@@ -122,6 +121,31 @@ def _key(trigger: Trigger, event: str, pool: str) -> str:
 
 
 # -- what it does -------------------------------------------------------------------------------
+
+
+def _within(limit: float | None, step: Callable[[], str]) -> str:
+    """Run a pass here. Where somebody's time is limited it is not waited for longer than that."""
+    if limit is None:
+        return step()
+    import threading
+
+    said: list[str] = []
+    failed: list[Exception] = []
+
+    def run() -> None:
+        try:
+            said.append(step())
+        except Exception as error:  # noqa: BLE001  (raised again by who waits)
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(limit)
+    if failed:
+        raise failed[0]
+    if not said:
+        raise SpratError(f"the pass was not over after {limit:.1f} seconds")
+    return said[0]
 
 
 def _check(store: Store, pool: str | None, given: Mapping[str, Any]) -> str:

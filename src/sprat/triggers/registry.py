@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 KIND = "trigger"
 DUE = "trigger-due"  # of a cron trigger: the last time that was dealt with
 PAGE = 1000
+PATIENCE_SECONDS = 120.0  # a tick may be so late; after that it is missing
 
 
 def stored(store: Store, name: str) -> Trigger | None:
@@ -116,6 +117,20 @@ def next_due(store: Store, trigger: Trigger) -> float | None:
     if trigger.type != CRON or trigger.schedule is None:
         return None
     return schedule.following(trigger.schedule, trigger.timezone, now(store))
+
+
+def overdue(store: Store) -> list[tuple[str, float]]:
+    """Cron triggers that nobody ticked for when they were due, and since when, longest first."""
+    moment = now(store)
+    found = []
+    for trigger in every(store):
+        note = last_due(store, trigger.name) if trigger.type == CRON else None
+        if note is None or trigger.schedule is None:
+            continue
+        due = schedule.following(trigger.schedule, trigger.timezone, note[0])
+        if due is not None and moment - due > PATIENCE_SECONDS:
+            found.append((trigger.name, moment - due))
+    return sorted(found, key=lambda one: -one[1])
 
 
 def now(store: Store) -> float:
