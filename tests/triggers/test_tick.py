@@ -14,7 +14,7 @@ from worlds import World
 from sprat import checker, triggers
 from sprat.store import Store, open_store
 from sprat.trigger import Trigger
-from sprat.triggers import registry
+from sprat.triggers import firing, registry
 from sprat.triggers.tick import tick
 
 
@@ -122,6 +122,37 @@ def test_a_pass_runs_where_the_tick_does(shared: World, monkeypatch: pytest.Monk
     [done] = tick(store).fired
     assert done.ok
     assert [len(ids) for ids in launched] == [2]
+
+
+MACHINE = """\
+spec: flatmachine
+spec_version: "0.8.3"
+data:
+  name: note
+  context: {pool: "{{ input.pool_id }}", depth: "{{ input.depth }}", event: "{{ input.event }}"}
+  states:
+    start: {type: initial, transitions: [{to: done}]}
+    done: {type: final, output: {said: "{{ context.event }} in {{ context.pool }}"}}
+"""
+
+
+def test_a_machine_of_a_file_is_run_with_the_triggers_input(
+    shared: World, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "note.yml").write_text(MACHINE)
+    store = shared.open()
+    trigger = Trigger(
+        name="machine",
+        type="lambda",
+        pool="papers",
+        machine="note.yml",
+        input={"depth": 3},
+        directory=str(tmp_path),
+    )
+    assert firing.fire(store, trigger).said == "done"
+    assert json.loads(capfd.readouterr().err.strip())["said"] == "fired in papers"
+    missing = firing.fire(store, trigger.replace(machine="nobody.yml"))
+    assert (missing.ok, missing.said) == (False, "the machine nobody.yml exited with code 2")
 
 
 def test_of_eight_ticks_at_once_one_fires_each_time(shared: World, tmp_path: Path) -> None:

@@ -180,6 +180,8 @@ def _run(
     }
     command = list(trigger.command or _machine(trigger, text))
     said = run_limited(command, text=text, env=env, directory=trigger.directory, seconds=seconds)
+    if trigger.machine:
+        said = said.replace(command[0], f"the machine {trigger.machine}")
     return about.replace(ok=not said, said=said or "done")
 
 
