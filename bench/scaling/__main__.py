@@ -1,10 +1,12 @@
 """Runs the comparison and writes docs/benchmarks/scaling.md.
 
-`python -m bench.scaling`; with `--quick` a few short scenarios at one cold start, printed only.
+`python -m bench.scaling`; `--quick` takes the short scenarios at one cold start, `--print` leaves
+the page as it is.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from pathlib import Path
@@ -15,7 +17,10 @@ from bench.scaling.verdict import Cell
 from sprat.simulation import contest
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "scaling.md"
-QUICK = ("azure_llm_code_2023", "flash_crowd", "mooncake_conv_2024", "surges")
+QUICK = (
+    *("azure_llm_code_2023", "steady", "flash_crowd", "on_off"),
+    *("azure_llm_conv_2023", "mooncake_conv_2024", "slow_steady", "surges", "random_spells"),
+)
 POLICY = "slo"
 ORACLE = Setting(family="oracle", policy=contest.ORACLE)
 
@@ -28,12 +33,15 @@ def ours(wait_target: float) -> Setting:
 def main() -> None:
     if POLICY not in contest.NAMES:
         raise SystemExit(f"there is no policy {POLICY} yet")
+    reader = argparse.ArgumentParser(prog="python -m bench.scaling")
+    reader.add_argument("--quick", action="store_true")
+    reader.add_argument("--print", action="store_true")
+    asked = reader.parse_args()
     began = time.monotonic()
-    is_quick = "--quick" in sys.argv[1:]
-    names = QUICK if is_quick else (*scenarios.IN_SAMPLE, *scenarios.HOLD_OUT)
-    colds = scenarios.COLD_STARTS[:1] if is_quick else scenarios.COLD_STARTS
+    names = QUICK if asked.quick else (*scenarios.IN_SAMPLE, *scenarios.HOLD_OUT)
+    colds = scenarios.COLD_STARTS[:1] if asked.quick else scenarios.COLD_STARTS
     text = page.render(cells(names, colds))
-    if is_quick:
+    if asked.print:
         print(text)
     else:
         PAGE.parent.mkdir(exist_ok=True)

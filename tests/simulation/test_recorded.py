@@ -9,7 +9,7 @@ import pytest
 from sprat import model
 from sprat.errors import InvalidInput
 from sprat.simulation import recorded
-from sprat.simulation.chronicle import EPOCH
+from sprat.simulation.chronicle import EPOCH, Chronicle
 from sprat.simulation.fleet import Fleet, Terms
 from sprat.simulation.policy import PolicySizer
 from sprat.simulation.trace import Trace
@@ -41,6 +41,33 @@ def test_running_times_keep_their_mean_and_spread() -> None:
     assert scv == pytest.approx(1.5, rel=0.15)
     again = recorded.as_trace("p", [bucket(0, 5000, 50000.0, 5000)], scv=1.5)
     assert again == trace
+
+
+def test_a_policy_sees_the_history_that_a_store_would_show() -> None:
+    """Over hours, so that old stretches are rolled up and very old ones are dropped."""
+    times = [120.0 * n + 31.0 * n % 97 for n in range(200)]
+    trace = Trace(
+        name="t", arrivals=array("d", sorted(times)), services=array("d", [50.0] * len(times))
+    )
+    fleet = Fleet(trace, Terms(cold_start_seconds=0.0))
+    chronicle, ledger = Chronicle(history_seconds=4 * 3600.0), Ledger()
+    fleet.launch(9)
+    arrived = started = 0
+    for step in range(1, 100):
+        fleet.advance(260.0 * step)
+        for job in range(arrived, fleet.arrived):
+            ledger.count(EPOCH + fleet.arrivals[job], "arrive")
+        for job in range(started, fleet.started):
+            ledger.count(EPOCH + fleet.arrivals[job] + fleet.waits[job], "wait", fleet.waits[job])
+        for job in fleet.finished:
+            end = EPOCH + fleet.arrivals[job] + fleet.waits[job] + fleet.services[job]
+            ledger.count(end, "run", fleet.services[job])
+            ledger.count(end, "done")
+        arrived, started = fleet.arrived, fleet.started
+        chronicle.update(fleet)
+        ledger.tidy(EPOCH + fleet.now)
+        assert list(chronicle.history()) == ledger.history(EPOCH + fleet.now, 4 * 3600.0)
+    assert {one.seconds for one in chronicle.history()} == {10.0, 900.0}
 
 
 def test_no_history_is_said() -> None:

@@ -110,6 +110,12 @@ def test_every_policy_does_every_job_once_within_its_bounds(
 ) -> None:
     pool = model.PoolSettings(policy=policy, min_workers=low, max_workers=high)
     sizes: list[int] = []
+    with_a_job: list[int] = []
+    leave = Fleet._leave
+
+    def leave_seen(fleet: Fleet, worker: int) -> None:
+        with_a_job.extend(worker for _, busy, _ in fleet.running if busy == worker)
+        leave(fleet, worker)
 
     def run() -> Outcome:
         return simulate(
@@ -120,7 +126,10 @@ def test_every_policy_does_every_job_once_within_its_bounds(
             watch=lambda fleet: sizes.append(fleet.size),
         )
 
-    seen = run()
+    with pytest.MonkeyPatch.context() as monkey:
+        monkey.setattr(Fleet, "_leave", leave_seen)
+        seen = run()
+    assert not with_a_job  # nobody left in the middle of a job
     assert (seen.jobs, seen.interrupted) == (jobs.jobs, 0)
     assert max(sizes) <= high
     assert seen.peak_workers <= high

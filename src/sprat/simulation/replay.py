@@ -125,6 +125,7 @@ def _outcome(
         downs=fleet.downs,
         launches=fleet.launches,
         peak_workers=fleet.peak,
+        interrupted=fleet.started - fleet.done,
         passes=passes,
         seconds=fleet.now,
     )
