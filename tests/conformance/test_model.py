@@ -512,7 +512,7 @@ OTHERS = [name for name in WORLDS if name != "memory"]
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.timeout(0 if EXAMPLES else 300)
+@pytest.mark.timeout(0 if EXAMPLES else 900)
 def test_store_agrees_with_the_model(name: str) -> None:
     machine = type(f"{name.title()}AgreesWithMemory", (StoresAgree,), {"make_world": WORLDS[name]})
     case = machine.TestCase

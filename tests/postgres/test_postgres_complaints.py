@@ -132,3 +132,21 @@ def test_several_stores_share_a_database(url: str, mine: psycopg.Connection) -> 
         assert (one.pool("papers").size(), other.pool("papers").size()) == (1, 2)
     mine.execute("DROP SCHEMA second CASCADE")
     mine.commit()
+
+
+def test_doctor_finds_nothing_wrong(url: str) -> None:
+    command = [sys.executable, "-m", "sprat", "doctor", "--url", url]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    checks = {line.split()[1] for line in done.stdout.splitlines()}
+    assert {"store", "postgresql", "permission", "durability", "clock"} <= checks
+
+
+def test_doctor_fails_where_a_crash_would_lose_work(server: postgres.Server) -> None:
+    with psycopg.connect(server.url(), autocommit=True) as db:
+        db.execute("ALTER SYSTEM SET full_page_writes = off")
+        db.execute("SELECT pg_reload_conf()")
+    command = [sys.executable, "-m", "sprat", "doctor", "--url", server.url()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "full_page_writes is off" in done.stdout

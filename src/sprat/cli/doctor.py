@@ -90,6 +90,10 @@ def _store(store: Store) -> Iterator[Finding]:
         yield from _redis(about)
         yield _clock(store)
         return
+    if about["kind"] == "postgresql":
+        yield from _postgres(about)
+        yield _clock(store)
+        return
     where = about.get("path", about["kind"])
     yield Finding(check="store", state=OK, detail=f"{where}, schema {about.get('schema')}")
     if about["kind"] == "sqlite":
@@ -103,6 +107,23 @@ def _store(store: Store) -> Iterator[Finding]:
         yield Finding(check="file", state=WARN if mode else OK, detail=detail)
     yield Finding(check="durability", state=OK, detail=f"synced to disk: {about.get('synced')}")
     yield _clock(store)
+
+
+def _postgres(about: dict[str, object]) -> Iterator[Finding]:
+    where = f"{about['url']}, schema {about['schema_name']!r} version {about['schema']}"
+    yield Finding(check="store", state=OK, detail=where)
+    detail = f"{about['postgresql']} ({about['driver']})"
+    detail += ", behind a pooler: idle workers look ten times a second" if about["pooled"] else ""
+    yield Finding(check="postgresql", state=OK, detail=detail)
+    state = OK if about["may_write"] else FAIL
+    detail = "may read and write" if about["may_write"] else "may not write: grant it"
+    yield Finding(check="permission", state=state, detail=f"{about['user']} {detail}")
+    for name in ("fsync", "full_page_writes"):
+        if about[name] != "on":
+            detail = f"{name} is {about[name]}: a crash of the server can lose or damage the store"
+            yield Finding(check="durability", state=FAIL, detail=detail)
+    detail = f"synced to disk: {about['synced']}, synchronous_commit {about['synchronous_commit']}"
+    yield Finding(check="durability", state=OK if about["fsync"] == "on" else FAIL, detail=detail)
 
 
 def _redis(about: dict[str, object]) -> Iterator[Finding]:
