@@ -50,11 +50,10 @@ READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 class Link:
     """One connection with its cursor. Outside of a transaction every statement is one."""
 
-    __slots__ = ("cursor", "db", "pooled")
+    __slots__ = ("cursor", "db")
 
-    def __init__(self, db: psycopg.Connection[tuple[Any, ...]], pooled: bool) -> None:
+    def __init__(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
         self.db = db
-        self.pooled = pooled
         self.cursor: Cursor = psycopg.RawCursor(db)
 
 
@@ -62,6 +61,7 @@ class Connections:
     def __init__(self, address: Address) -> None:
         self.address = address
         self.names = Names(address.schema)
+        self.is_pooled = False  # known once a connection is open
         self._closed = False
         self._inherited: list[list[Link]] = []
         self._start_anew()
@@ -229,14 +229,19 @@ class Connections:
             raise StoreUnavailable(f"the store {self.address.shown} was closed: open it again")
         self._seats.acquire()
         try:
-            while self._idle:
-                link = self._idle.pop()
+            while (link := self._idle_one()) is not None:
                 if not link.db.closed:
                     return link
             return self._open()
         except BaseException:
             self._seats.release()
             raise
+
+    def _idle_one(self) -> Link | None:
+        try:
+            return self._idle.pop()
+        except IndexError:  # also when another thread was faster
+            return None
 
     def _give(self, link: Link) -> None:
         self._idle.append(link)
@@ -279,17 +284,12 @@ class Connections:
             raise
         if pooled:
             db.prepare_threshold = None
-        return Link(db, pooled)
-
-    @property
-    def is_pooled(self) -> bool:
-        link = self._take()
-        self._give(link)
-        return link.pooled
+        self.is_pooled = pooled
+        return Link(db)
 
     def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().db.close()
+        while (link := self._idle_one()) is not None:
+            link.db.close()
 
     def close(self) -> None:
         if not self._closed:

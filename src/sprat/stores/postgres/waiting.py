@@ -58,7 +58,10 @@ class Ears:
         self._free: list[Ear] = []
 
     def lend(self) -> Ear:
-        return self._free.pop() if self._free else Ear(self._connections, self._free)
+        try:
+            return self._free.pop()
+        except IndexError:
+            return Ear(self._connections, self._free)
 
     def close(self) -> None:
         while self._free:
