@@ -86,7 +86,7 @@ CASES: dict[type[Server], list[Callable[[], Contender]]] = {
         ),
         _peer(
             "SAQ",
-            ("saq[redis,hiredis]==0.26.4",),
+            ("saq[redis,hiredis]==0.26.4", "typing_extensions==4.15.0"),
             script="peer_saq",
             one=("{bin}/saq", "peer_saq.settings"),
             best=("{bin}/saq", "peer_saq.settings", "--workers", "2"),
@@ -129,10 +129,10 @@ CASES: dict[type[Server], list[Callable[[], Contender]]] = {
         ALONE,
         _peer(
             "PgQueuer",
-            ("pgqueuer[asyncpg,cli]==1.6.0", "uvloop==0.23.0"),
+            ("pgqueuer[asyncpg]==1.6.0", "uvloop==0.23.0"),
             script="peer_pgqueuer",
-            one=("{bin}/pgq", "run", "peer_pgqueuer:main", "--batch-size", "100"),
-            best=("{bin}/pgq", "run", "peer_pgqueuer:main", "--batch-size", "100"),
+            one=("{python}", "-m", "side", "peer_pgqueuer", "work"),
+            best=("{python}", "-m", "side", "peer_pgqueuer", "work"),
             processes=2,
             settings="asyncpg, uvloop, batches of 100",
             jobs=10_000,

@@ -1,35 +1,43 @@
-"""The bare statements on Redis, no library: one script moves 50 ids and settles the last 50."""
+"""The bare statements on Redis, no library: one script settles 50 items and takes the next 50."""
 
 import redis
 from side import URL, mark
 
 BATCH = 50
 STEP = """
-for i = 1, #ARGV do redis.call('HDEL', KEYS[2], ARGV[i]); redis.call('INCR', KEYS[3]) end
+for i = 1, #ARGV do redis.call('HSET', 'item:' .. ARGV[i], 'status', 'done') end
 local ids = redis.call('LPOP', KEYS[1], 50)
-if ids then for i = 1, #ids do redis.call('HSET', KEYS[2], ids[i], 'me') end end
-return ids or {}
+local found = {}
+for i = 1, #(ids or {}) do
+    redis.call('HSET', 'item:' .. ids[i], 'status', 'claimed', 'by', 'me', 'token', 'x')
+    found[2 * i - 1], found[2 * i] = ids[i], redis.call('HGET', 'item:' .. ids[i], 'data')
+end
+return found
 """
 db = redis.Redis.from_url(URL)
 
 
 def push(sent: float) -> None:
-    db.rpush("bench", str(sent))
+    bulk(1)
 
 
 def bulk(n: int) -> None:
     for start in range(0, n, 1000):
-        db.rpush("bench", *(f"{start + i}" for i in range(min(1000, n - start))))
+        pipe = db.pipeline()
+        ids = range(start, min(start + 1000, n))
+        for one in ids:
+            pipe.hset(f"item:{one}", mapping={"data": "0.0", "status": "pending"})
+        pipe.rpush("bench", *ids)
+        pipe.execute()
 
 
 def work(*_: str) -> None:
     step = db.register_script(STEP)
     done: list[bytes] = []
     while True:
-        ids = step(keys=["bench", "claimed", "done"], args=done)
-        for _ in ids:
-            mark(0.0)
-        done = ids
-        if not ids:
-            _, one = db.blpop(["bench"])
-            mark(float(one) if b"." in one else 0.0)
+        found = step(keys=["bench"], args=done)
+        done = found[::2]
+        for data in found[1::2]:
+            mark(float(data))
+        if not found:
+            db.blpop(["bell"], timeout=1)

@@ -3,6 +3,7 @@
 import struct
 
 import asyncpg
+import uvloop
 from pgqueuer import AsyncpgDriver, Job, PgQueuer, Queries
 from side import URL, mark
 
@@ -16,7 +17,7 @@ async def queries() -> Queries:
 
 
 async def main() -> PgQueuer:
-    """What `pgq run` starts."""
+    """What `pgq run` would start; its command line fails with today's typer."""
     queue = PgQueuer(AsyncpgDriver(await asyncpg.connect(URL)))
 
     @queue.entrypoint("job")
@@ -39,3 +40,11 @@ async def bulk(n: int) -> None:
     for start in range(0, n, 1000):
         size = min(1000, n - start)
         await found.enqueue(["job"] * size, [struct.pack("d", 0.0)] * size, [0] * size)
+
+
+async def serve() -> None:
+    await (await main()).run(batch_size=100)
+
+
+def work(*_: str) -> None:
+    uvloop.run(serve())
