@@ -24,11 +24,16 @@ class WorkPool:
     worker's incarnation."""
 
     def __init__(
-        self, backend: Backend, name: str, after_push: Callable[[str], None] = lambda pool: None
+        self,
+        backend: Backend,
+        name: str,
+        after_push: Callable[[str], None] = lambda pool: None,
+        after_configure: Callable[[str], None] = lambda pool: None,
     ) -> None:
         self.name = payload.pool_name(name)
         self._backend = backend
         self._after_push = after_push
+        self._after_configure = after_configure
         self._tokens: dict[str, str | None] = {}
         self._older_tokens: dict[str, str | None] = {}
 
@@ -342,6 +347,7 @@ class WorkPool:
         after = settings.changed(state.settings, changes)
         expected = state.version if if_version is None else if_version
         changed = self._backend.configure(self.name, jsontext.dumps(after.as_dict()), expected)
+        self._after_configure(self.name)
         if changed or if_version is not None:
             return changed
         return self.configure(**changes)  # somebody else changed them in between: merge again

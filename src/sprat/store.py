@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from sprat import model
 from sprat.errors import InvalidInput, MissingExtra
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from sprat.backend import Backend
 
 SCHEMES = ("sqlite", "postgresql", "redis", "http", "https", "memory")
+LOCAL = ("sqlite:", "memory:")  # asking costs next to nothing
+SETTINGS_SECONDS = 0.2
 
 
 class Store:
@@ -27,23 +30,39 @@ class Store:
         self.backend = backend
         self.url = url  # as another process on this machine can open it
         self.workers = Workers(backend)
+        self._settings: dict[str, tuple[model.PoolSettings, float]] = {}  # until when they hold
 
     def pool(self, name: str) -> WorkPool:
         """The pool of this name; it comes into being with its first item or setting."""
-        return WorkPool(self.backend, name, after_push=self._after_push)
+        return WorkPool(
+            self.backend, name, after_push=self._after_push, after_configure=self._after_configure
+        )
 
     def _after_push(self, pool: str) -> None:
         """Start a scaling pass if the pool wants one: workers appear where work does. Who pushes
         to an orchestrator is elsewhere: it, or a controller, sees to that."""
         if self.url.startswith("http"):
             return
-        settings = self.pool(pool).state().settings
+        settings = self._recent_settings(pool)
         self.happened(model.WORK_ADDED, pool, settings)
         if self.url.startswith("memory:") or not settings.start_on_push:
             return
         from sprat.triggers import work_added
 
         work_added(self, pool)
+
+    def _recent_settings(self, pool: str) -> model.PoolSettings:
+        """A server is not asked before each of a thousand pushes: a change of the settings by
+        somebody else is noticed a moment later."""
+        settings, until = self._settings.get(pool, (None, 0.0))
+        if settings is None or time.monotonic() > until:
+            settings = self.pool(pool).state().settings
+            if not self.url.startswith(LOCAL):
+                self._settings[pool] = settings, time.monotonic() + SETTINGS_SECONDS
+        return settings
+
+    def _after_configure(self, pool: str) -> None:
+        self._settings.pop(pool, None)
 
     def happened(self, event: str, pool: str, settings: model.PoolSettings) -> None:
         """Fire the triggers that wait for this event; nothing is asked where there are none."""
