@@ -190,7 +190,8 @@ class WorkPool:
             claim=claim,
             announced=announced,
         )
-        self._remember(answer.items)
+        if answer.items:
+            self._remember(answer.items)
         return answer
 
     def completion(

@@ -54,37 +54,36 @@ class Notes:
     a later transaction, at most HOLD_SECONDS on; a process that is killed in between loses them."""
 
     def __init__(self) -> None:
-        self._held: dict[int, list[Event]] = {}  # by bucket
-        self._due_at = 0.0
+        self.held: list[tuple[float, list[Event]]] = []  # with the moment of the transaction
+        self.due_at = 0.0  # by the monotonic clock: when to write them
 
     def __bool__(self) -> bool:
-        return bool(self._held)
+        return bool(self.held)
 
     def rows(self, stats: list[Event], now: float) -> list[Row]:
         """What is held, and these, for the table; `written` once that is committed."""
-        rows: list[Row] = []
-        for at, events in (*self._held.items(), (_bucket(now), stats)):
-            for (pool, kind, number), (n, total, squares) in _sums(events).items():
-                rows.append((pool, FINE, at, kind, number, n, total, squares))
-        return rows
+        buckets: dict[int, list[Event]] = {}
+        for moment, events in (*self.held, (now, stats)):
+            at = int(moment // FINE) * FINE
+            if at in buckets:
+                buckets[at] += events
+            else:
+                buckets[at] = [*events]
+        return [
+            (pool, FINE, at, kind, number, n, total, squares)
+            for at, events in buckets.items()
+            for (pool, kind, number), (n, total, squares) in _sums(events).items()
+        ]
 
     def is_due(self) -> bool:
-        return time.monotonic() >= self._due_at
-
-    def written(self) -> None:
-        self._held = {}
-        self._due_at = time.monotonic() + HOLD_SECONDS
+        return time.monotonic() >= self.due_at
 
     def hold(self, stats: list[Event], now: float) -> None:
-        at = _bucket(now)
-        if at in self._held:
-            self._held[at] += stats
-        else:
-            self._held[at] = stats
+        self.held.append((now, stats))
 
-
-def _bucket(now: float) -> int:
-    return int(now // FINE) * FINE
+    def written(self) -> None:
+        self.held = []
+        self.due_at = time.monotonic() + HOLD_SECONDS
 
 
 def _sums(events: list[Event]) -> dict[tuple[str, str, int], list[float]]:

@@ -57,11 +57,11 @@ class WriteTransaction(Transaction):
 
     __slots__ = ("ends", "rings", "tally")
 
-    def __init__(self, db: apsw.Connection, cursor: apsw.Cursor) -> None:
+    def __init__(self, db: apsw.Connection, cursor: apsw.Cursor, tally: Tally) -> None:
         self.db = db
         self.run = cursor.execute
         self.run_many = cursor.executemany
-        self.tally = Tally()
+        self.tally = tally
         self.rings = False  # whether somebody who waits should look again
         self.ends = False  # whether this may be the last write here: hold nothing back
 
@@ -75,6 +75,7 @@ class Connection:
         self.patience = Patience(self.path + "-wal")
         self._sync_all = sync_all
         self._lock = _thread.allocate_lock()
+        self._tally = Tally()
         self._notes = Notes()
         self._synced: bool | None = True
         self._inherited: list[apsw.Connection] = []
@@ -116,7 +117,7 @@ class Connection:
         with self._lock:
             try:
                 db = self._begin("BEGIN IMMEDIATE", synced)
-                tx = WriteTransaction(db, self._cursor)
+                tx = WriteTransaction(db, self._cursor, self._tally)
                 if self.patience.was_long:
                     self.patience.mark(tx)
                 answer = verb(tx, *args, **kwargs)
@@ -143,19 +144,23 @@ class Connection:
         return db
 
     def _end(self, tx: WriteTransaction, synced: bool) -> None:
-        notes = self._notes
-        if tx.tally.counts:
+        done, notes = tx.tally, self._notes
+        if done.counts:
             tally.write_counts(tx)
-        if synced or tx.ends or notes.is_due():
+            done.counts = {}
+        if synced or tx.ends or time.monotonic() >= notes.due_at:
             tally.write_stats(tx, notes)
             self._cursor.execute("COMMIT")
             notes.written()
         else:
             self._cursor.execute("COMMIT")
-            if tx.tally.stats:
-                notes.hold(tx.tally.stats, tx.now)
+            if done.stats:
+                notes.held.append((tx.now, done.stats))
+        if done.stats:
+            done.stats = []
 
     def _undo(self, error: BaseException) -> None:
+        self._tally = Tally()
         if self._db is not None and not self._db.get_autocommit():
             self._db.execute("ROLLBACK")
         raise_translated(error, self.path)

@@ -1,0 +1,58 @@
+"""The floor: the statements of our commonest exchange, run bare.
+
+The same file, tables, locks, fence and durability, but no checks of input, no records, no JSON and
+no statistics: what is left is what SQLite and its driver cost for such a job.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import apsw
+from child import main
+from sprat_queue import Sprat
+
+from sprat import model
+from sprat.stores.sqlite import claims, connection, express
+
+
+class Floor(Sprat):
+    def __init__(self, place: str, synced: bool | None) -> None:
+        super().__init__(place, synced)
+        self.ways = {"one": self.bare}
+
+    def bare(self, n: int) -> None:
+        db = self._open()
+        run, worker_id = db.cursor().execute, self.worker.worker_id
+        incarnation = self.worker.incarnation
+        item_id = token = ""
+        for number in range(n):
+            run("BEGIN IMMEDIATE")
+            about = (worker_id, "bench", time.monotonic(), incarnation)
+            if number == 0:
+                seen = run(express.LOOK_FIRST, about).fetchone()
+            else:
+                seen = run(express.LOOK_NEXT, (*about, item_id, token)).fetchone()
+                run(claims.COMPLETE, (seen[1], None, seen[0]))
+            token = os.urandom(8).hex()
+            run(express.CLAIM, (seen[3], worker_id, seen[0], token))
+            run(express.COUNT_NEXT if number else express.COUNT_FIRST, ("bench",))
+            run("COMMIT")
+            item_id = seen[5]
+        done = model.Settlement(item_id=item_id, token=token, outcome=model.COMPLETE)
+        self.pool.settle_many([done])
+        db.close()
+
+    def _open(self) -> apsw.Connection:
+        """As the store opens it."""
+        db = apsw.Connection(self.path)
+        db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        pages = connection.CHECKPOINT_BYTES // int(db.pragma("page_size"))
+        db.pragma("wal_autocheckpoint", pages)
+        db.pragma("synchronous", "FULL" if "sync=all" in self.url else "NORMAL")
+        return db
+
+
+if __name__ == "__main__":
+    main(Floor)
