@@ -193,6 +193,7 @@ class Connection:
             self._inherited.append(self._db)
             self._db = None
         self._lock = _thread.allocate_lock()
+        self._tally = Tally()
         self._notes = Notes()  # those that came along are the parent's to write
         self.bell.close()
 
