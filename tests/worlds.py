@@ -173,5 +173,6 @@ def check_counts(pool: WorkPool) -> None:
             item.status == model.PENDING and item.run_at is not None and item.run_at > seen.now
             for item in chosen
         )
-        assert seen.counts == model.Counts(**tally, delayed=delayed)
+        counted = model.Counts(**tally, delayed=delayed)
+        assert seen.counts == counted, f"{seen.counts} but {counted}"
     assert pool.counts() == pool.observe().counts

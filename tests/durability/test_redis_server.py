@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import socketserver
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from sprat.model import WorkerRegistration
 from sprat.store import Store, open_store
 from sprat.stores.redis.health import StoreWarning
 from sprat.stores.redis.link import Link
-from sprat.stores.redis.wire import Wire
+from sprat.stores.redis.wire import Wire, refuse_itself
 
 SECRET = "s3cr3t@/:"
 QUOTED = "s3cr3t%40%2F%3A"
@@ -167,6 +168,18 @@ def test_nobody_there_is_told_at_once() -> None:
     with pytest.raises(StoreUnavailable, match=r"cannot be reached .*is it running"):
         open_store(f"redis://127.0.0.1:{free_port()}/0")
     assert time.monotonic() - began < 3.0
+
+
+def test_connection_to_itself_is_no_server() -> None:
+    """On a port of the range from which the kernel takes ours, it comes to that now and then."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", 0))
+        where = taken.getsockname()
+        taken.connect(where)
+        assert taken.getpeername() == where
+        with pytest.raises(ConnectionRefusedError):
+            refuse_itself(taken)
 
 
 def test_password_is_sent_and_never_shown() -> None:

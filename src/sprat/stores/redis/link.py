@@ -40,7 +40,14 @@ class Link:
         self._closed = False
         _links.add(_weakref.ref(self, _links.discard))
 
-    def run(self, name: str, *args: str | int, again_at: int | None = None, pool: str = "") -> Any:
+    def run(
+        self,
+        name: str,
+        *args: str | int,
+        again_at: int | None = None,
+        pool: str = "",
+        patience: float | None = None,
+    ) -> Any:
         """Run a script of the store. If it has to be sent again, `again_at` says which of its
         arguments tells it so."""
         wanted = script(name)
@@ -58,16 +65,21 @@ class Link:
             if again_at is not None:
                 values[4 + again_at] = "1"
 
-        return self._patiently(converse, repeat, pool)
+        return self._patiently(converse, repeat, pool, patience)
 
     def ask(self, *command: str | int) -> Any:
         """Run a command that may be repeated."""
         return self._patiently(lambda wire: wire.ask(*command), lambda: None)
 
     def _patiently(
-        self, converse: Callable[[Wire], Any], repeat: Callable[[], None], pool: str = ""
+        self,
+        converse: Callable[[Wire], Any],
+        repeat: Callable[[], None],
+        pool: str = "",
+        patience: float | None = None,
     ) -> Any:
-        tries, end = 0, time.monotonic() + PATIENCE_SECONDS
+        seconds = PATIENCE_SECONDS if patience is None else patience
+        tries, end = 0, time.monotonic() + seconds
         while True:
             try:
                 with self._lock:

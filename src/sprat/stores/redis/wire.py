@@ -106,6 +106,7 @@ def _connect(family: int, where: Any) -> Any:
         plain.settimeout(CONNECT_SECONDS)
         plain.connect(where)
         if family != _socket.AF_UNIX:
+            refuse_itself(plain)
             plain.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
             plain.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
         plain.settimeout(REPLY_SECONDS)
@@ -113,6 +114,13 @@ def _connect(family: int, where: Any) -> Any:
         plain.close()
         raise
     return plain
+
+
+def refuse_itself(plain: Any) -> None:
+    """Where nobody listens on a port that the kernel may give to callers, it may give us that very
+    one, and connect us to ourselves: we would take our questions for answers."""
+    if plain.getsockname() == plain.getpeername():
+        raise ConnectionRefusedError("nobody listens there")
 
 
 def _secured(plain: Any, address: Address, name: str) -> Any:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from sprat.backend import ClaimRef, WorkerRef
     from sprat.stores.redis.link import Link
 
+# Who beats has to know soon that the store is away: past its lease a job must stop.
+HEARTBEAT_PATIENCE_SECONDS = 0.5
+
 
 def register(link: Link, wanted: model.WorkerRegistration) -> model.WorkerRecord:
     asked = {
@@ -39,7 +42,9 @@ def heartbeat(
 ) -> model.Heartbeat:
     merged = jsontext.dumps(pairs(jsontext.loads(metadata) if metadata else {}))
     claims = [part for claim in holding for part in (claim.item_id, claim.token or "")]
-    status, lost = link.run("heartbeat", *_named(worker), merged, *claims)
+    status, lost = link.run(
+        "heartbeat", *_named(worker), merged, *claims, patience=HEARTBEAT_PATIENCE_SECONDS
+    )
     return model.Heartbeat(status=status, lost=tuple(lost))
 
 
