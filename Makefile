@@ -6,7 +6,7 @@ HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
 READY := .venv/ready-$(HERE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format bench bench-peers bench-scaling chaos-postgres picture clean
+.PHONY: help demo test lint types format bench bench-peers bench-scaling chaos-postgres chaos-redis picture clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -30,6 +30,10 @@ types: $(READY)-dev ## strict type checking of the package
 format: $(READY)-dev ## rewrite the code in the house style
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
+
+chaos-redis: $(READY)-dev ## kill -9 a Redis server ten times in the middle of load
+	tools/packages redis-server
+	SPRAT_CHAOS_KILLS=10 $(BIN)/python -m pytest -q -s tests/durability/test_redis_kill.py
 
 bench: $(READY)-dev ## every benchmark, against others on this machine
 	$(BIN)/python -m bench
