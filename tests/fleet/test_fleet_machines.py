@@ -287,10 +287,11 @@ def test_our_machines_leave_the_same_history_as_the_commands(
 
 
 EXPECTED: list[Any] = [
-    ("queue-depth", "up", 0, 2, "2 waiting, 0 active (0 idle), 0 starting, maximum 10: launch 2"),
+    (model.PoolSettings().policy, "up", 0, 2,
+     "2 waiting, 0 active (0 idle), 0 starting, maximum 10: launch 2"),
     [("done", 1, 0, None), ("poisoned", 1, None, "ValueError: it never works")],
     ["lost", "terminated"],
-]
+]  # fmt: skip
 
 
 def history(fleet: Fleet, how: str) -> Any:

@@ -202,3 +202,25 @@ def test_what_the_policy_would_launch_is_calculated(store: Store) -> None:
     """
     assert run(store, text, {"pool_id": "p", "max_workers": 3}) == 3
     assert run(store, text, {"pool_id": "p"}) == 10
+
+
+def test_states_are_signs_of_life(shared: World) -> None:
+    """A worker whose states take their time is heard of between them, long before its interval."""
+    store = shared.open()
+    text = """
+    settings: {heartbeat_interval: 600, worker_pool: p}
+    states:
+      start: {type: initial, wait: 1.2, transitions: [{to: look}]}
+      look: {action: look, transitions: [{to: end}]}
+      end: {type: final, output: done}
+    """
+    seen = []
+
+    class Looking:
+        def on_state_enter(self, state: str, context: dict[str, Any]) -> None:
+            worker = store.workers.get("w-1")
+            assert worker is not None
+            seen.append(worker.last_heartbeat)
+
+    run(store, text, execution_id="w-1", hooks=Looking(), actions={"look": lambda _: None})
+    assert seen[1] - seen[0] > 1

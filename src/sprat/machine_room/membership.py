@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sprat.store import Store
 
+BETWEEN_STATES_SECONDS = 1.0  # each state is a sign of life, but quick ones need no write each
+
 
 class Fenced(BaseException):
     """This worker counts no more: it was taken for dead, or its launch was given up."""
@@ -68,9 +70,10 @@ class Member:
             self._me, self.status = me, me.status
         return self._me
 
-    def beat(self, *, now: bool = False) -> None:
+    def beat(self, *, now: bool = False, between_states: bool = False) -> None:
         """Send a heartbeat if it is time. Raises ClaimLost or Fenced when it is too late."""
-        is_due = time.monotonic() - self._heard_at >= self._interval
+        pause = min(self._interval, BETWEEN_STATES_SECONDS) if between_states else self._interval
+        is_due = time.monotonic() - self._heard_at >= pause
         if self._me is None or not (now or is_due):
             return
         try:

@@ -114,13 +114,16 @@ class Room(Host):
         return self._told > 0 or (self.member is not None and self.member.status == "terminating")
 
     def check_time(self) -> None:
+        self._check_limits()
+        if self.member is not None:
+            self.member.beat(between_states=True)
+
+    def _check_limits(self) -> None:
         limit = self._limits.reached()
         if limit is not None:
             raise TimeIsUp(limit)
         if self._has_to_stop:
             raise Interrupted
-        if self.member is not None:
-            self.member.beat()
 
     def limit(self, seconds: float) -> object:
         return self._limits.add(seconds)
@@ -136,7 +139,9 @@ class Room(Host):
 
     def _look_after(self) -> float:
         """All is well, or this raises; how long until it has to be asked again."""
-        self.check_time()
+        self._check_limits()
+        if self.member is not None:
+            self.member.beat()
         pauses = [LOOK_UP_SECONDS, self._limits.left()]
         if self.member is not None and self.member.is_registered:
             pauses.append(self.member.until_beat)
