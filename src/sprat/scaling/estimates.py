@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 KEPT_JOBS = 200.0  # so many count of those before the last minutes: a mean of them is good to 10 %
 
+FAST, SLOW = 0.1, 3.0  # cold starts, over which the load is averaged
 ENOUGH_STARTS = 20  # of fewer, one late start would be more than 5 %
 STEP_UP = 0.25  # a window too late
 STEP_DOWN = 0.05  # a window in time: 1 in 6 may be late before the margin grows
-MOST_CAUTION = 3.0  # deviations; beyond that it is not chance that makes jobs late
 
 
 # -- service ------------------------------------------------------------------------------------
@@ -67,15 +67,15 @@ def _added(one: Moments, other: Moments) -> Moments:
 # -- lateness -----------------------------------------------------------------------------------
 
 
-def caution(seen: Snapshot, *, wait_seconds: float) -> float:
+def caution(seen: Snapshot, *, wait_seconds: float, bounds: tuple[float, float]) -> float:
     """Deviations to add to the usual margin because jobs came too late lately. Learned slowly: once
     a window a step up, or a smaller one down; who corrects at every pass over-reacts, for lateness
     comes in bursts."""
+    low, high = bounds
     added, at = seen.memory.get("caution") or (0.0, 0.0)
-    if not _is_due(seen, at):
-        return float(added)
-    step = STEP_UP if seen.stats.wait_p95 > wait_seconds else -STEP_DOWN
-    return min(max(0.0, added + step), MOST_CAUTION)
+    if _is_due(seen, at):
+        added += STEP_UP if seen.stats.wait_p95 > wait_seconds else -STEP_DOWN
+    return min(max(low, added), high)
 
 
 def noted_caution(seen: Snapshot, learned: float) -> dict[str, Any]:
@@ -92,17 +92,25 @@ def _is_due(seen: Snapshot, at: float) -> bool:
 # -- load ---------------------------------------------------------------------------------------
 
 
-def load(seen: Snapshot, *, horizon_seconds: float) -> tuple[float, float]:
-    """How many items wait or run, smoothed over a short and over a long time."""
-    now = float(seen.counts.ready + seen.counts.claimed)
-    before = seen.memory.get("load")
-    if not before:
-        return now, now
-    fast, slow, at = before
+def load(seen: Snapshot, *, job_share: float, cold_start_seconds: float) -> float:
+    """How many workers have something to do, where a waiting item counts for the share of its
+    target that a job takes: the higher of two averages, one that follows a burst at once, and one
+    that remembers it for as long as it takes to answer a few of them."""
+    return max(_loads(seen, job_share, cold_start_seconds))
+
+
+def noted_load(seen: Snapshot, *, job_share: float, cold_start_seconds: float) -> dict[str, Any]:
+    return {"load": [*_loads(seen, job_share, cold_start_seconds), seen.now]}
+
+
+def _loads(seen: Snapshot, job_share: float, cold_start_seconds: float) -> tuple[float, float]:
+    waiting = 0 if seen.paused else seen.counts.ready
+    now = seen.counts.claimed + waiting * min(1.0, 2.0 * job_share)
+    fast, slow, at = seen.memory.get("load") or (now, now, seen.now)
     passed = max(0.0, seen.now - at)
     return (
-        _smoothed(fast, now, passed, 0.3 * horizon_seconds),
-        _smoothed(slow, now, passed, 3.0 * horizon_seconds),
+        _smoothed(fast, now, passed, FAST * cold_start_seconds),
+        _smoothed(slow, now, passed, SLOW * cold_start_seconds),
     )
 
 

@@ -5,7 +5,7 @@
   by their deadlines; as many are launched as that takes. Whoever has nothing to do leaves at once:
   to wait for work is dearer than to start again in time.
 - A target shorter than that: a worker that is launched when work waits comes too late, so some have
-  to be there before: as many as usually have work, and a margin.
+  to be there before: as many as had work lately, and a margin that is learned from what was late.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ REACTION_SECONDS = 5.0  # a pass comes so much after what it answers, at the lat
 # median. Less than 1, because an item is looked at many times before its deadline.
 CAUTION = 0.6
 NO_LOAD = 0.05  # items, on average: nobody is kept for that
+# How far caution may go that late starts teach, in deviations, and what a floor is above the load
+# before they do. With a target above the cold start a floor is only the last resort.
+PATIENT, TIGHT, BEHIND = (0.0, 3.0), (0.0, 8.0), (-1.75, 8.0)
+TIGHT_MARGIN, BEHIND_MARGIN = -2.0, 0.25
 MOMENTS = 8  # deadlines that are looked at between the first item's and the last one's
 
 
@@ -42,20 +46,33 @@ class Outlook(Record):
     service: Service
     cold_start: float
     z: float
-    caution: float  # the part of z that late starts have taught
-    load: tuple[float, float]  # smoothed over a short and a long time
+    caution: float  # what late starts have taught
+    load: float
 
     @property
-    def is_tight(self) -> bool:
+    def is_behind(self) -> bool:
         """Whether a worker that is launched for a waiting item comes too late for it."""
-        wait = self.own.wait_seconds
-        return self.own.finish_seconds is None and wait < self.cold_start + REACTION_SECONDS
+        return is_tight(self.own, self.cold_start, 0.0)
+
+
+def is_tight(own: Options, cold_start: float, reaction: float = REACTION_SECONDS) -> bool:
+    """Whether it may do so."""
+    return own.finish_seconds is None and own.wait_seconds < cold_start + reaction
+
+
+def bounds(own: Options, cold_start: float) -> tuple[float, float]:
+    """Of caution."""
+    if is_tight(own, cold_start, 0.0):
+        return BEHIND
+    return TIGHT if is_tight(own, cold_start) else PATIENT
 
 
 def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: float) -> Outlook:
     busy = sizing.busy(seen)
-    caution = estimates.caution(seen, wait_seconds=own.wait_seconds)
-    service = estimates.service(seen, guess_seconds=own.wait_seconds)
+    wait = own.wait_seconds
+    caution = estimates.caution(seen, wait_seconds=wait, bounds=bounds(own, cold_start))
+    service = estimates.service(seen, guess_seconds=wait)
+    job_share = service.mean / wait
     if settings.max_jobs == 1:
         service = service.replace(mean=math.inf)  # who ends a job takes no other
     return Outlook(
@@ -65,9 +82,9 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         line=Line(busy=busy, free=seen.active - busy, arrivals=starts.expected(seen, cold_start)),
         service=service,
         cold_start=cold_start,
-        z=CAUTION * deviations(own.percentile / 100.0) + caution,
+        z=CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, caution), PATIENT[1]),
         caution=caution,
-        load=estimates.load(seen, horizon_seconds=cold_start),
+        load=estimates.load(seen, job_share=job_share, cold_start_seconds=cold_start),
     )
 
 
@@ -86,8 +103,10 @@ def _notes(seen: Snapshot, view: Outlook) -> dict[str, Any]:
     notes = starts.noted(seen)
     notes.update(estimates.noted_service(seen))
     notes.update(estimates.noted_caution(seen, view.caution))
-    if view.is_tight:
-        notes["load"] = [*view.load, seen.now]
+    if is_tight(view.own, view.cold_start):
+        share = view.service.mean / view.own.wait_seconds
+        load = estimates.noted_load(seen, job_share=share, cold_start_seconds=view.cold_start)
+        notes.update(load)
     return notes
 
 
@@ -110,8 +129,10 @@ def want(view: Outlook, seen: Snapshot) -> sizing.Want:
 
 def floor(view: Outlook) -> int:
     """The workers that are kept whether there is work or not."""
-    load = max(view.load)
-    return queueing.square_root_staffed(load, 1.0) if view.is_tight and load > NO_LOAD else 0
+    if not is_tight(view.own, view.cold_start) or view.load <= NO_LOAD:
+        return 0
+    margin = BEHIND_MARGIN if view.is_behind else TIGHT_MARGIN
+    return max(0, queueing.square_root_staffed(view.load, margin + view.caution))
 
 
 def _for_deadlines(view: Outlook) -> int:
@@ -143,7 +164,7 @@ def deadlines(view: Outlook) -> list[tuple[int, float]]:
     if view.own.finish_seconds is not None:
         last = view.own.finish_seconds - view.oldest - min(view.service.mean, wait)
         return [(view.ready, max(last, view.cold_start))]
-    if view.is_tight:
+    if view.is_behind:
         return [(view.ready, view.cold_start + wait)]
     first = max(wait - view.oldest, view.cold_start)
     found = [(view.ready, wait)]
@@ -167,12 +188,12 @@ def _reason(view: Outlook, seen: Snapshot, least: int, more: int) -> str:
             f"a job takes {_seconds(view.service.mean)}, a start {_seconds(view.cold_start)}: "
             f"{_goal(view, more)}"
         )
-    if not view.is_tight:
-        return said
+    if not view.is_behind:
+        return f"{said}; {least} are kept for a load of {view.load:.1f}" if least else said
     return (
         f"{said}; a wait of {_seconds(view.own.wait_seconds)} cannot be met by launches at this "
         f"cold start of {_seconds(view.cold_start)}, so {least} are kept for a load of "
-        f"{max(view.load):.1f}"
+        f"{view.load:.1f}"
     )
 
 
@@ -193,7 +214,7 @@ def _terms(view: Outlook, least: int, more: int) -> dict[str, Any]:
         "z": round(view.z, 2),
         "for_deadlines": more,
         "floor": least,
-        "load": round(max(view.load), 2),
+        "load": round(view.load, 2),
     }
 
 
