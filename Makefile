@@ -6,7 +6,7 @@ HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
 READY := .venv/ready-$(HERE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format bench bench-peers bench-scaling chaos-postgres chaos-redis picture clean
+.PHONY: help demo test lint types format bench bench-peers bench-http bench-scaling chaos-postgres chaos-redis picture clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -48,6 +48,9 @@ bench-scaling: $(READY)-dev ## our scaling policy against the rules of others
 chaos-postgres: $(READY)-dev ## kill -9 PostgreSQL ten times in the middle of load
 	tools/packages postgresql
 	SPRAT_CHAOS_ROUNDS=10 $(BIN)/python -m pytest -q -rP tests/postgres/test_postgres_kill.py
+
+bench-http: $(READY)-dev ## the server under load, and with a thousand workers that wait
+	$(BIN)/python -m bench.http
 
 picture: $(READY)-dev ## draw what the demo shows, for the README
 	$(BIN)/python tools/picture.py docs/demo.svg sprat demo

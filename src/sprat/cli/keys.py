@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from sprat.cli.arguments import Namespace
     from sprat.orchestrator.keys import Key
+    from sprat.store import Store
 
 
 def parser() -> Parser:
@@ -65,6 +66,7 @@ def _create(asked: Namespace) -> int:
         key, text = keys.create(
             store.backend, tuple(asked.roles), tenant=asked.tenant, label=asked.label
         )
+        _note(store, "create key", key.id)
     return _print_new(asked, key, text)
 
 
@@ -73,6 +75,7 @@ def _rotate(asked: Namespace) -> int:
 
     with open_existing(asked.url) as store:
         key, text = keys.rotate(store.backend, asked.id, seconds=asked.grace)
+        _note(store, "rotate key", asked.id)
     return _print_new(asked, key, text)
 
 
@@ -97,11 +100,19 @@ def _revoke(asked: Namespace) -> int:
 
     with open_existing(asked.url) as store:
         keys.revoke(store.backend, asked.id)
+        _note(store, "revoke key", asked.id)
     if asked.json:
         document({"id": asked.id, "revoked": True})
     else:
         print(f"key {asked.id} is revoked; servers forget it within {keys.REMEMBER_SECONDS:.0f} s")
     return DONE
+
+
+def _note(store: Store, act: str, key_id: str) -> None:
+    """For the audit log: who changes keys has the store, and so no key of its own."""
+    from sprat.orchestrator import audit, roles
+
+    audit.note(store.backend, roles.Caller(key_id="command", roles=frozenset()), act, key_id)
 
 
 def _print_new(asked: Namespace, key: Key, text: str) -> int:

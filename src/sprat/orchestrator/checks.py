@@ -59,13 +59,12 @@ def _settlement(one: model.Settlement) -> model.Settlement:
         raise InvalidInput(f"unknown outcome {one.outcome!r}: one of {', '.join(model.OUTCOMES)}")
     if one.seconds is not None:
         payload.seconds(one.seconds, "the run time")
-    return one.replace(
-        item_id=item_id(one.item_id),
-        token=_token(one.token),
-        result=None if one.result is None else json_text(one.result, "result"),
-        error=payload.error_text(one.error),
-        delay=payload.seconds(one.delay, "delay"),
-    )
+    item_id(one.item_id)
+    _token(one.token)
+    payload.seconds(one.delay, "delay")
+    if one.result is not None:
+        json_text(one.result, "result")
+    return one if one.error is None else one.replace(error=payload.error_text(one.error))
 
 
 def _claim(claim: Any) -> Any:
@@ -82,7 +81,8 @@ def _token(token: str | None) -> str | None:
 def _worker(worker: Any) -> Any:
     """A registration, or a reference to a worker."""
     if isinstance(worker, WorkerRef):
-        return worker.replace(worker_id=payload.worker_id(worker.worker_id))
+        payload.worker_id(worker.worker_id)
+        return worker
     if not payload.seconds(worker.lease_seconds, "lease_seconds", MAX_LEASE_SECONDS):
         raise InvalidInput("lease_seconds must be more than 0")
     if worker.pool_id is not None:

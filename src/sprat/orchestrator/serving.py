@@ -92,10 +92,15 @@ def serve(url: str, options: Options) -> int:
 
 def run(url: str, options: Options, listening: socket.socket) -> int:
     """One server process."""
+    signal.signal(signal.SIGTERM, _leave_at_once)  # until the server has its own way to leave
     with open_store(url) as store:
         _say_how_open_it_is(store, options)
         server(store, options).run(sockets=[listening])
     return 0
+
+
+def _leave_at_once(*_: object) -> None:
+    raise SystemExit(0)
 
 
 def check(options: Options) -> None:
@@ -179,6 +184,8 @@ def _fork(start: Callable[[], int]) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         code = start()
+    except SystemExit:
+        code = 0
     except BaseException:
         log.exception("a server process ends")
     finally:

@@ -21,6 +21,8 @@ from sprat.record import Record
 Whole = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 Real = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 
+Reader = Callable[[Any], Any]
+_TURNED = (list, msgspec.Struct)
 _NAMES = {**vars(model), **vars(backend), "Any": Any, "Mapping": Mapping, "Sequence": Sequence}
 
 
@@ -72,46 +74,52 @@ def of(hint: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value with its records as dictionaries, ready for JSON."""
+    """A value with its records as dictionaries, ready for JSON. Records are tuples and come in
+    lists and tuples of the core's own; what users sent has neither."""
     if isinstance(value, Record):
-        names = type(value)._names
-        return {name: plain(field) for name, field in zip(names, value, strict=True)}
-    if isinstance(value, list | tuple):
+        fields = zip(type(value)._names, value, strict=True)
+        return {name: plain(one) if isinstance(one, tuple) else one for name, one in fields}
+    if type(value) in (list, tuple):
         return [plain(one) for one in value]
     return value
 
 
-def record_from(kind: type[Record], given: msgspec.Struct) -> Any:
-    """The record that a checked JSON object stands for."""
-    hints = get_hints(kind)
-    return kind.of([back(hints[name], getattr(given, name)) for name in kind._names])
+@cache
+def readers(verb: Callable[..., Any]) -> dict[str, Reader]:
+    """For each parameter of a verb, what turns checked JSON into what the core uses."""
+    hints = get_type_hints(verb, globalns=_NAMES)
+    return {name: reader(hint) or _as_it_is for name, hint in hints.items() if name != "return"}
 
 
 @cache
-def get_hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind, globalns=_NAMES)
-
-
-def back(hint: Any, value: Any) -> Any:
-    """A checked JSON value as the type that the core uses."""
-    if isinstance(value, msgspec.Struct):
-        return record_from(_record_in(hint), value)
-    if isinstance(value, list):
-        inner = [arg for arg in _arguments(hint) if arg is not Ellipsis]
-        return tuple(back(inner[0] if inner else Any, one) for one in value)
-    return value
-
-
-def _record_in(hint: Any) -> type[Record]:
-    kinds = [hint, *get_args(hint)]
-    return next(k for k in kinds if isinstance(k, type) and issubclass(k, Record))
-
-
-def _arguments(hint: Any) -> tuple[Any, ...]:
-    """What a sequence is of, also when it may be something else."""
+def reader(hint: Any) -> Reader | None:
+    """Turns structs into records and lists into tuples; None: there is nothing to turn."""
+    inner = get_args(hint)
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return _record_reader(hint)
+    if get_origin(hint) in (tuple, list, Sequence):
+        one = reader(inner[0])
+        return tuple if one is None else lambda given: tuple([one(each) for each in given])
     if get_origin(hint) in (Union, UnionType):
-        return next((get_args(h) for h in get_args(hint) if get_args(h)), ())
-    return get_args(hint)
+        turn = next(filter(None, map(reader, inner)), None)
+        if turn is not None:
+            return lambda given: turn(given) if isinstance(given, _TURNED) else given
+    return None
+
+
+def _record_reader(kind: type[Record]) -> Reader:
+    hints = get_type_hints(kind, globalns=_NAMES)
+    turns = [reader(hints[name]) for name in kind._names]
+    if not any(turns):
+        return lambda given: kind.of(msgspec.structs.astuple(given))
+    each = [turn or _as_it_is for turn in turns]
+    return lambda given: kind.of(
+        [turn(one) for turn, one in zip(each, msgspec.structs.astuple(given), strict=True)]
+    )
+
+
+def _as_it_is(given: Any) -> Any:
+    return given
 
 
 def _field(name: str, hint: Any, defaults: Mapping[str, Any]) -> Any:

@@ -13,7 +13,7 @@ import msgspec
 
 from sprat import model
 from sprat.backend import Backend, WorkerRef
-from sprat.orchestrator import checks, keys, shape, worker_secret
+from sprat.orchestrator import audit, checks, keys, shape, worker_secret
 from sprat.orchestrator.refusal import not_found
 from sprat.orchestrator.roles import ADMIN, CONTROLLER, PUSHER, ROLES, VIEWER, WORKER
 from sprat.orchestrator.route import Call, Route
@@ -57,6 +57,7 @@ WHO: dict[str, tuple[str, ...]] = {
 NOT_SERVED = {"close"}
 UNLIMITED = {"exchange", "save", "wait", "heartbeat", "update_status", "register"}
 SECRET_KINDS = (keys.KIND, worker_secret.KIND)  # documents that nobody reads or writes over HTTP
+ACTS = {"cancel", "requeue", "release", "configure", "pause", "purge"}  # for the audit log
 WAKING = {"push", "requeue", "cancel", "release", "exchange", "configure", "pause"}
 
 
@@ -114,17 +115,19 @@ class _Verb:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.hints = shape.get_hints(getattr(Backend, name))
+        self.readers = shape.readers(getattr(Backend, name))
 
     async def __call__(self, call: Call) -> Any:
         return await call.run(self.run, call)
 
     def run(self, call: Call) -> Any:
-        arguments = _arguments(call, self.hints)
+        arguments = _arguments(call, self.readers)
         if self.name == "register" and call.state.is_leaving:
             raise call.state.leaving()
         answer = getattr(call.backend, self.name)(**arguments)
         _tell(call, self.name, arguments, answer)
+        if self.name in ACTS:
+            audit.note(call.backend, call.caller, self.name, arguments["pool"], answer=answer)
         told = {"answer": shape.plain(_without_tokens(call, self.name, answer))}
         if self.name == "register":
             worker_id = call.full_worker(answer.worker_id)
@@ -132,9 +135,8 @@ class _Verb:
         return told
 
 
-def _arguments(call: Call, hints: dict[str, Any]) -> dict[str, Any]:
-    body = call.body
-    given = {name: shape.back(hints[name], getattr(body, name)) for name in body.__struct_fields__}
+def _arguments(call: Call, readers: dict[str, Any]) -> dict[str, Any]:
+    given = {name: read(getattr(call.body, name)) for name, read in readers.items()}
     arguments = checks.check(given)
     if arguments.get("kind") in SECRET_KINDS:
         raise not_found()
@@ -168,8 +170,7 @@ def _tell(call: Call, name: str, arguments: dict[str, Any], answer: Any) -> None
 
 
 async def _wait(call: Call) -> Any:
-    hints = shape.get_hints(Backend.wait)
-    arguments = await call.run(_arguments, call, hints)
+    arguments = await call.run(_arguments, call, shape.readers(Backend.wait))
     worker = arguments["worker"]
     if worker is not None:
         full = await call.run(call.full_worker, worker.worker_id)
@@ -185,7 +186,7 @@ async def _recover(call: Call) -> Any:
 
 def recover(call: Call) -> int:
     """Hand back what this worker holds in the pool without knowing it."""
-    arguments = _arguments(call, {"pool": str, "worker": WorkerRef, "known": Any})
+    arguments = _arguments(call, {"pool": str, "worker": shape.reader(WorkerRef), "known": tuple})
     pool, worker, known = arguments["pool"], arguments["worker"], set(arguments["known"])
     backend = call.backend
     if (found := backend.worker(worker.worker_id)) is None or found.claims <= len(known):
