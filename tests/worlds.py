@@ -127,6 +127,8 @@ class HttpWorld(World):
         clock = time.time  # runs as it does elsewhere, unless a test moves it
         self._served = Served(Store(MemoryBackend(clock=lambda: clock() + self._ahead.value)))
         self.url = self._served.url
+        with open_store(self.url) as first:
+            first.pools()  # the server's start is nobody's waiting time
 
     def open(self) -> Store:
         store = open_store(self.url)

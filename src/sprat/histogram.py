@@ -40,6 +40,11 @@ def value_of(number: int) -> float:
     return SMALLEST_SECONDS * math.pow(2.0, (number - 0.5) / BINS_AN_OCTAVE)
 
 
+def edge_of(number: int) -> float:
+    """The longest duration that falls into a bin."""
+    return SMALLEST_SECONDS * math.pow(2.0, number / BINS_AN_OCTAVE)
+
+
 def percentile(bins: Mapping[int, int], q: float) -> float:
     """The duration that the fraction q (0 to 1) of the counted ones does not exceed; 0 if none."""
     wanted = q * sum(bins.values())
@@ -82,6 +87,36 @@ def summarise(seconds: float, rows: Iterable[Row]) -> model.Stats:
         run_p95=percentile(bins[RUN], 0.95),
         run_scv=_scv(run_mean, _mean(squares.get(RUN, 0.0), counts.get(RUN, 0))),
     )
+
+
+def history(rows: Iterable[tuple[float, float, Row]]) -> list[model.StatsBucket]:
+    """The buckets of a history, oldest first, from (at, width, row) in any order."""
+    buckets: dict[tuple[float, float], list[Row]] = {}
+    for at, width, row in rows:
+        buckets.setdefault((float(at), float(width)), []).append(row)
+    return [_bucket(at, width, found) for (at, width), found in sorted(buckets.items())]
+
+
+def _bucket(at: float, width: float, rows: list[Row]) -> model.StatsBucket:
+    counts: dict[str, int] = {}
+    for kind, _, n, _, _ in rows:
+        counts[kind] = counts.get(kind, 0) + n
+    return model.StatsBucket(
+        at=at,
+        seconds=width,
+        arrivals=counts.get(ARRIVE, 0),
+        starts=counts.get(WAIT, 0),
+        finished=counts.get(DONE, 0),
+        failed=counts.get(FAIL, 0),
+        wait_seconds=sum(total for kind, _, _, total, _ in rows if kind == WAIT),
+        run_seconds=sum(total for kind, _, _, total, _ in rows if kind == RUN),
+        waits=_bins(rows, WAIT),
+        runs=_bins(rows, RUN),
+    )
+
+
+def _bins(rows: list[Row], wanted: str) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted((number, n) for kind, number, n, _, _ in rows if kind == wanted and n))
 
 
 def _mean(total: float, n: int) -> float:

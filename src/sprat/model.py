@@ -280,6 +280,8 @@ class StatsBucket(Record):
     failed: int = 0
     wait_seconds: float = 0.0
     run_seconds: float = 0.0
+    waits: tuple[tuple[int, int], ...] = ()  # bin of histogram.py, and how many fell into it
+    runs: tuple[tuple[int, int], ...] = ()
 
 
 class Snapshot(Record):

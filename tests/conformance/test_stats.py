@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sprat.histogram import bin_of
 from sprat.model import Stats, WorkerRecord, WorkItem
 from sprat.pool import WorkPool
 from sprat.store import Store
@@ -163,6 +164,9 @@ def test_history_is_in_buckets_of_ten_seconds_oldest_first(
     assert (last.arrivals, last.starts, last.finished, last.failed) == (0, 1, 1, 0)
     assert last.run_seconds == pytest.approx(7)
     assert last.wait_seconds == pytest.approx(100, rel=0.05)
+    assert last.runs == ((bin_of(7.0), 1),)
+    assert [n for _, n in last.waits] == [1]
+    assert (first.waits, first.runs) == ((), ())
     for bucket in (first, last):
         assert bucket.seconds == 10
         assert bucket.at % 10 == 0

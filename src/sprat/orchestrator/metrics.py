@@ -7,11 +7,13 @@ Every series is there at zero from a pool's first scrape on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from threading import Lock
 
 from sprat import model
 from sprat.backend import Backend
+from sprat.histogram import edge_of
 
 LOOK_BACK_SECONDS = 3600.0  # a scrape more than an hour after the last misses what was before
 FINE_SECONDS = 10.0
@@ -22,9 +24,13 @@ COUNTERS = {
     "worker_pool_jobs_started_total": "starts",
     "worker_pool_jobs_completed_total": "finished",
     "worker_pool_jobs_failed_total": "failed",
-    "job_wait_time_seconds_sum": "wait_seconds",
-    "job_execution_time_seconds_sum": "run_seconds",
 }
+# name: the fields of a bucket that hold its bins and its sum
+HISTOGRAMS = {
+    "job_wait_time_seconds": ("waits", "wait_seconds"),
+    "job_execution_time_seconds": ("runs", "run_seconds"),
+}
+EDGES = range(0, 100, 8)  # bins at whose upper edge a bucket ends: 1 ms, 4 ms, ... 4.7 hours
 REASONS = ("minimum", "maximum", "latency", "idle", "queue", "other")
 WORDS = {
     "minimum": ("minimum", "min_workers"),
@@ -46,8 +52,8 @@ HELP = {
     "worker_pool_jobs_started_total": "Jobs that were claimed.",
     "worker_pool_jobs_completed_total": "Jobs that were completed.",
     "worker_pool_jobs_failed_total": "Attempts that failed or took their worker with them.",
-    "job_wait_time_seconds_sum": "Seconds that claimed jobs had been ready.",
-    "job_execution_time_seconds_sum": "Seconds that jobs ran.",
+    "job_wait_time_seconds": "How long jobs had been ready when they were claimed.",
+    "job_execution_time_seconds": "How long jobs ran.",
     "job_p95_latency_ms": "The 95th percentile of how long jobs waited, in milliseconds.",
     "job_execution_p95_ms": "The 95th percentile of how long jobs ran, in milliseconds.",
     "autoscaler_scale_up_events_total": "Decisions to start workers.",
@@ -64,7 +70,9 @@ class Meter:
     """The counters of one pool, since this process first looked at it."""
 
     def __init__(self) -> None:
-        self.totals = dict.fromkeys(COUNTERS.values(), 0.0)
+        sums = [field for _, field in HISTOGRAMS.values()]
+        self.totals = dict.fromkeys([*COUNTERS.values(), *sums], 0.0)
+        self.bins: dict[str, Counter[int]] = {bins: Counter() for bins, _ in HISTOGRAMS.values()}
         self.scaled = {(way, why): 0 for way in ("up", "down") for why in REASONS}
         self.holds = 0
         self._seen: dict[float, model.StatsBucket] | None = None
@@ -81,6 +89,9 @@ class Meter:
             for name in self.totals:
                 gain = getattr(bucket, name) - (getattr(known, name) if known else 0)
                 self.totals[name] += max(0.0, gain)
+            for name, bins in self.bins.items():
+                bins.update(dict(getattr(bucket, name)))
+                bins.subtract(dict(getattr(known, name)) if known else {})
 
     def decided(self, decisions: Iterable[model.RecordedDecision], version: int) -> None:
         """Count the decisions that are new."""
@@ -125,11 +136,25 @@ class Metrics:
             yield "worker_pool_jobs", {**label, "status": status}, n
         for name, field in COUNTERS.items():
             yield name, label, meter.totals[field]
+        for name, (bins, total) in HISTOGRAMS.items():
+            yield from _histogram(name, label, meter.bins[bins], meter.totals[total])
         yield "job_p95_latency_ms", label, seen.stats.wait_p95 * 1000
         yield "job_execution_p95_ms", label, seen.stats.run_p95 * 1000
         for (way, why), n in meter.scaled.items():
             yield f"autoscaler_scale_{way}_events_total", {**label, "reason": why}, n
         yield "autoscaler_cooldown_blocks_total", label, meter.holds
+
+
+def _histogram(
+    name: str, label: Mapping[str, str], bins: Mapping[int, int], total: float
+) -> Iterator[Sample]:
+    for edge in EDGES:
+        below = sum(n for number, n in bins.items() if number <= edge)
+        yield f"{name}_bucket", {**label, "le": f"{edge_of(edge):g}"}, below
+    count = sum(bins.values())
+    yield f"{name}_bucket", {**label, "le": "+Inf"}, count
+    yield f"{name}_sum", label, total
+    yield f"{name}_count", label, count
 
 
 def reason(text: str) -> str:
@@ -146,12 +171,24 @@ def text(samples: Iterable[Sample]) -> str:
     by_name: dict[str, list[str]] = {name: [] for name in HELP}
     for name, labels, value in samples:
         shown = ",".join(f'{key}="{_escaped(one)}"' for key, one in labels.items())
-        by_name[name].append(f"sprat_{name}{{{shown}}} {value:.12g}")
+        by_name[_family(name)].append(f"sprat_{name}{{{shown}}} {value:.12g}")
     lines: list[str] = []
     for name, found in by_name.items():
-        kind = "counter" if name.endswith(("_total", "_sum")) else "gauge"
-        lines += [f"# HELP sprat_{name} {HELP[name]}", f"# TYPE sprat_{name} {kind}", *found]
+        lines += [f"# HELP sprat_{name} {HELP[name]}", f"# TYPE sprat_{name} {_kind(name)}", *found]
     return "\n".join(lines) + "\n"
+
+
+def _family(name: str) -> str:
+    """The metric that a sample belongs to: a histogram has three kinds of samples."""
+    if name in HELP:
+        return name
+    return name.rpartition("_")[0]
+
+
+def _kind(name: str) -> str:
+    if name in HISTOGRAMS:
+        return "histogram"
+    return "counter" if name.endswith("_total") else "gauge"
 
 
 def _escaped(label: str) -> str:

@@ -246,7 +246,7 @@ class HttpBackend(Backend):
 
     def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
         found = self._call("history", pool=pool, seconds=seconds)
-        return [wire.record(model.StatsBucket, one) for one in found]
+        return [wire.bucket(one) for one in found]
 
     # -- documents and rates ------------------------------------------------------------------
 

@@ -46,6 +46,11 @@ def worker(given: dict[str, Any]) -> model.WorkerRecord:
     return record(model.WorkerRecord, given)
 
 
+def bucket(given: dict[str, Any]) -> model.StatsBucket:
+    bins = {name: [tuple(one) for one in given.get(name, ())] for name in ("waits", "runs")}
+    return record(model.StatsBucket, {**given, **bins})
+
+
 def pool_state(given: dict[str, Any]) -> model.PoolState:
     settings = record(model.PoolSettings, given["settings"])
     return record(model.PoolState, {**given, "settings": settings})

@@ -47,7 +47,11 @@ class Ledger:
         )
 
     def history(self, now: float, seconds: float) -> list[model.StatsBucket]:
-        return [_as_record(at, width, bucket) for at, width, bucket in self._since(now - seconds)]
+        return histogram.history(
+            (at, width, row)
+            for at, width, bucket in self._since(now - seconds)
+            for row in _rows(bucket)
+        )
 
     def _since(self, moment: float) -> Iterator[tuple[int, int, Bucket]]:
         for (at, width), bucket in sorted(self._buckets.items()):
@@ -63,21 +67,3 @@ def _add(bucket: Bucket, name: tuple[str, int], sums: list[float]) -> None:
 def _rows(bucket: Bucket) -> Iterator[histogram.Row]:
     for (kind, number), (n, total, squares) in bucket.items():
         yield kind, number, int(n), total, squares
-
-
-def _as_record(at: int, width: int, bucket: Bucket) -> model.StatsBucket:
-    sums = histogram.summarise(float(width), _rows(bucket))
-    return model.StatsBucket(
-        at=float(at),
-        seconds=float(width),
-        arrivals=sums.arrivals,
-        starts=sums.starts,
-        finished=sums.finished,
-        failed=sums.failed,
-        wait_seconds=_total(bucket, histogram.WAIT),
-        run_seconds=_total(bucket, histogram.RUN),
-    )
-
-
-def _total(bucket: Bucket, kind: str) -> float:
-    return sum(sums[1] for (name, _), sums in bucket.items() if name == kind)

@@ -3,8 +3,7 @@ process adds to rows of its own (shard); old ones are rolled up into one."""
 
 from __future__ import annotations
 
-from sprat import model
-from sprat.histogram import summarise
+from sprat import histogram, model
 from sprat.tally import FINE
 
 TYPE_CHECKING = False
@@ -20,9 +19,10 @@ SELECT kind, bin, sum(n)::bigint, sum(total), sum(squares) FROM sprat.pool_stats
 WHERE pool_name = $1 AND width IN (10, 900) AND at >= $2::float8 GROUP BY kind, bin
 """
 HISTORY = """
-SELECT at::float8, width, kind, sum(n)::bigint, sum(total) FROM sprat.pool_stats
+SELECT at::float8, width, kind, bin, sum(n)::bigint, sum(total), sum(squares)
+FROM sprat.pool_stats
 WHERE pool_name = $1 AND width IN (10, 900) AND at + width > $2::float8
-GROUP BY at, width, kind ORDER BY at, width
+GROUP BY at, width, kind, bin
 """
 ROLL_UP = f"""
 WITH old AS (
@@ -39,28 +39,12 @@ FORGET = "DELETE FROM sprat.pool_stats WHERE pool_name = $1 AND width = $2 AND a
 
 def stats(tx: Transaction, pool: str, seconds: float) -> model.Stats:
     rows = tx.run(STATS, (pool, tx.now - seconds - FINE)).fetchall()
-    return summarise(seconds, rows)
+    return histogram.summarise(seconds, rows)
 
 
 def history(tx: Transaction, pool: str, seconds: float) -> list[model.StatsBucket]:
-    buckets: dict[tuple[float, float], dict[str, float]] = {}
-    for at, width, kind, n, total in tx.run(HISTORY, (pool, tx.now - seconds)).fetchall():
-        bucket = buckets.setdefault((at, width), {})
-        bucket[kind] = n
-        bucket[kind + "_seconds"] = total
-    return [
-        model.StatsBucket(
-            at=at,
-            seconds=width,
-            arrivals=int(bucket.get("arrive", 0)),
-            starts=int(bucket.get("wait", 0)),
-            finished=int(bucket.get("done", 0)),
-            failed=int(bucket.get("fail", 0)),
-            wait_seconds=bucket.get("wait_seconds", 0.0),
-            run_seconds=bucket.get("run_seconds", 0.0),
-        )
-        for (at, width), bucket in buckets.items()
-    ]
+    rows = tx.run(HISTORY, (pool, tx.now - seconds)).fetchall()
+    return histogram.history((at, width, (*row,)) for at, width, *row in rows)
 
 
 def roll_up(tx: Transaction, pool: str) -> None:

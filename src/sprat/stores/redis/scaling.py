@@ -99,10 +99,7 @@ def stats(link: Link, pool: str, seconds: float) -> model.Stats:
 
 
 def history(link: Link, pool: str, seconds: float) -> list[model.StatsBucket]:
-    buckets: dict[tuple[int, int], list[histogram.Row]] = {}
-    for at, width, row in _read(link.run("history", pool, repr(seconds))):
-        buckets.setdefault((at, width), []).append(row)
-    return [_bucket(at, width, rows) for (at, width), rows in sorted(buckets.items())]
+    return histogram.history(_read(link.run("history", pool, repr(seconds))))
 
 
 def _read(sums: Sequence[str]) -> Iterator[tuple[int, int, histogram.Row]]:
@@ -110,17 +107,3 @@ def _read(sums: Sequence[str]) -> Iterator[tuple[int, int, histogram.Row]]:
         width, at, name, n, total, squares = text.split(":")
         row = (KINDS[name[0]], int(name[1:]), int(n), float(total), float(squares))
         yield int(at), int(width), row
-
-
-def _bucket(at: int, width: int, rows: list[histogram.Row]) -> model.StatsBucket:
-    whole = histogram.summarise(float(width), rows)
-    return model.StatsBucket(
-        at=float(at),
-        seconds=float(width),
-        arrivals=whole.arrivals,
-        starts=whole.starts,
-        finished=whole.finished,
-        failed=whole.failed,
-        wait_seconds=sum(total for kind, _, _, total, _ in rows if kind == histogram.WAIT),
-        run_seconds=sum(total for kind, _, _, total, _ in rows if kind == histogram.RUN),
-    )

@@ -1,0 +1,101 @@
+"""/metrics: every series from the start, counters that only go up, no worker's id."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from houses import Client, House
+
+from sprat.model import Decision, WorkerRegistration
+from sprat.orchestrator import metrics
+
+SAMPLE = re.compile(r"^(sprat_\w+)(?:\{(.*)\})? (\S+)$")
+
+
+def scraped(client: Client) -> dict[str, float]:
+    text = client("GET", "/metrics").body
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    found = {}
+    for line in lines:
+        match = SAMPLE.match(line)
+        assert match, line
+        found[f"{match[1]}{{{match[2]}}}"] = float(match[3])
+    return found
+
+
+def test_every_series_is_there_at_zero(house: House, viewer: Client) -> None:
+    house.store.pool("papers").configure(max_workers=3)
+    seen = scraped(viewer)
+    label = 'pool="papers"'
+    for name in ("jobs_completed_total", "jobs_failed_total", "queue_depth", "total_workers"):
+        assert seen[f"sprat_worker_pool_{name}{{{label}}}"] == 0
+    for way in ("up", "down"):
+        for why in metrics.REASONS:
+            name = f'sprat_autoscaler_scale_{way}_events_total{{{label},reason="{why}"}}'
+            assert seen[name] == 0
+    assert seen[f"sprat_autoscaler_cooldown_blocks_total{{{label}}}"] == 0
+    assert seen[f'sprat_job_wait_time_seconds_bucket{{{label},le="+Inf"}}'] == 0
+    assert seen[f"sprat_worker_pool_max_workers{{{label}}}"] == 3
+
+
+def test_counters_and_histograms_count_all_work(house: House, viewer: Client) -> None:
+    pool = house.store.pool("papers")
+    pool.push("before the first scrape")
+    scraped(viewer)
+    pool.push_many(range(4))
+    house.now += 100
+    worker = house.store.workers.register(
+        WorkerRegistration(worker_id="w-secret-name", pool_id="papers", lease_seconds=9999)
+    )
+    for seconds in (0.5, 5.0):
+        item = pool.claim(worker)
+        assert item is not None
+        pool.complete(item, seconds=seconds)
+    item = pool.claim(worker)
+    assert item is not None
+    pool.fail(item, "no")
+    for _ in range(2):  # another scrape counts nothing twice
+        seen = scraped(viewer)
+    label = 'pool="papers"'
+    assert seen[f"sprat_worker_pool_jobs_added_total{{{label}}}"] == 4
+    assert seen[f"sprat_worker_pool_jobs_completed_total{{{label}}}"] == 2
+    assert seen[f"sprat_worker_pool_jobs_failed_total{{{label}}}"] == 1
+    assert seen[f'sprat_worker_pool_jobs{{{label},status="done"}}'] == 2
+    assert seen[f'sprat_job_execution_time_seconds_bucket{{{label},le="1.024"}}'] == 2
+    assert seen[f'sprat_job_execution_time_seconds_bucket{{{label},le="16.384"}}'] == 3
+    assert seen[f"sprat_job_execution_time_seconds_count{{{label}}}"] == 3
+    assert seen[f"sprat_job_wait_time_seconds_sum{{{label}}}"] == pytest.approx(300)
+    assert not [name for name in seen if "w-secret-name" in name]
+
+
+def test_scaling_is_counted_with_its_reason(house: House, viewer: Client) -> None:
+    pool = house.store.pool("papers")
+    pool.configure(max_workers=3)
+    scraped(viewer)
+    decision = Decision(
+        pool="papers",
+        policy="fixed",
+        direction="up",
+        current=0,
+        desired=1,
+        reason="p95 3 s is more than 2 s",
+        launch=1,
+        max_workers=3,
+    )
+    assert pool.record(decision, version=pool.observe().version)
+    seen = scraped(viewer)
+    name = 'sprat_autoscaler_scale_up_events_total{pool="papers",reason="latency"}'
+    assert seen[name] == 1
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_prometheus_finds_nothing_to_complain_about(house: House, viewer: Client) -> None:
+    house.store.pool("papers").push(1)
+    text = viewer("GET", "/metrics").body
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=text, text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
