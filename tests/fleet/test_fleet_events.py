@@ -105,7 +105,7 @@ def test_a_thousand_pushes_cause_a_few_runs_and_the_last_one_sees_all(
     runs = len(lines(said))
     record_property("runs", runs)
     record_property("slowest_push_seconds", slowest)
-    assert 1 <= runs <= 150
+    assert 1 <= runs <= 30
     fleet.until_gone()
 
 

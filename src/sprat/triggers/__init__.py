@@ -14,13 +14,14 @@ from sprat.scaling.brake import pause_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from threading import Thread
     from typing import Any
 
     from sprat.model import PoolSettings
     from sprat.store import Store
-    from sprat.trigger import Trigger
 
+GATHER_SECONDS = 0.2  # a storm of pushes runs a trigger in the loop once in so long
 SAME_MOMENT_SECONDS = 60.0  # in which a pool with as many finished items has not moved
 
 
@@ -62,13 +63,19 @@ def _cue(store: Store, name: str, event: str, pool: str, settings: PoolSettings)
     trigger = registry.stored(store, name)
     if trigger is None:
         return  # removed, and the pool's settings do not know yet
-    if trigger.type == SUBPROCESS and trigger.is_pass and event == model.WORK_ADDED:
-        _start_pass(store, pool, settings)
-    elif firing.ask(store, trigger, event, pool):
+    if trigger.is_pass and event == model.WORK_ADDED:
         if trigger.type == SUBPROCESS:
-            firing.start(store, trigger, event, pool)
-        else:
-            _in_loop(store, trigger, event, pool)
+            _start_pass(store, pool, settings)
+        elif store.backend.request_check(pool, settings.max_workers):
+            _beside(store, lambda: firing.report(store, trigger, event, pool))
+    elif not firing.ask(store, trigger, event, pool):
+        return  # somebody else does it
+    elif trigger.type == SUBPROCESS:
+        firing.start(store, trigger, event, pool)
+    elif event == model.WORK_ADDED:
+        _beside(store, lambda: firing.answer(store, trigger, event, pool, pause=GATHER_SECONDS))
+    else:  # seen by a worker that has nothing else to do, or by a pass
+        firing.answer(store, trigger, event, pool)
 
 
 def _start_pass(store: Store, pool: str, settings: PoolSettings) -> bool:
@@ -99,23 +106,20 @@ def _is_newly_empty(store: Store, pool: str) -> bool:
 _running: list[tuple[Store, Thread]] = []  # in this process, now
 
 
-def _in_loop(store: Store, trigger: Trigger, event: str, pool: str) -> None:
-    """Run it in this process. Who pushed does not wait: a thread does it, and the program does not
-    end before it. A worker that saw something runs it at once; it has nothing else to do."""
-    from sprat.triggers import firing
-
-    if event != model.WORK_ADDED:
-        firing.answer(store, trigger, event, pool)
-        return
+def _beside(store: Store, step: Callable[[], object]) -> None:
+    """Run it in a thread of this process: who pushed does not wait for it, but the program does
+    not end before it."""
     import threading
 
     def run() -> None:
         try:
-            firing.answer(store, trigger, event, pool)
+            step()
+        except SpratError as error:
+            _log("a trigger failed", error)
         finally:
             _running.remove((store, thread))
 
-    thread = threading.Thread(target=run, name=f"sprat trigger {trigger.name}")
+    thread = threading.Thread(target=run, name="sprat trigger")
     _running.append((store, thread))
     thread.start()
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 BY_HAND = "fired"  # the event of a trigger that somebody fired
 MOST_WORKERS = 100_000
+PAUSE_SECONDS = 1.0  # a storm of events runs a trigger in its own process once in so long
 
 
 class Fired(Record):
@@ -72,7 +73,7 @@ def fire(
 
 def ask(store: Store, trigger: Trigger, event: str, pool: str) -> bool:
     """Leave a mark for an event; True for the one who has to `start` or `answer` it."""
-    return storms.ask(store, _key(trigger, event, pool))
+    return storms.ask(store, _key(trigger, event, pool), limit=trigger.timeout_seconds)
 
 
 def start(store: Store, trigger: Trigger, event: str, pool: str) -> None:
@@ -86,18 +87,20 @@ def start(store: Store, trigger: Trigger, event: str, pool: str) -> None:
     )
 
 
-def answer(store: Store, trigger: Trigger, event: str, pool: str) -> int:
+def answer(store: Store, trigger: Trigger, event: str, pool: str, *, pause: float = 0.0) -> int:
     """Fire as long as there are marks for it; how often."""
     return storms.answer(
         store,
         _key(trigger, event, pool),
-        lambda: complain(fire(store, trigger, event=event, pool=pool)),
+        lambda: report(store, trigger, event, pool),
         limit=trigger.timeout_seconds,
+        pause=pause,
     )
 
 
-def complain(fired: Fired) -> None:
-    """Nobody is there to read an answer: what went wrong is logged."""
+def report(store: Store, trigger: Trigger, event: str, pool: str) -> None:
+    """Fire where nobody is there to read an answer: what went wrong is logged."""
+    fired = fire(store, trigger, event=event, pool=pool)
     if not fired.ok:
         import logging
 
@@ -112,7 +115,7 @@ def main() -> int:
     with open_store(url) as store:
         trigger = registry.stored(store, name)
         if trigger is not None:
-            answer(store, trigger, event, pool)
+            answer(store, trigger, event, pool, pause=PAUSE_SECONDS)
     return 0
 
 

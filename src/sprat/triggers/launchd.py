@@ -47,7 +47,8 @@ def files(entries: Sequence[Entry], url: str) -> dict[str, str]:
 def add(entries: Sequence[Entry], url: str) -> Installed:
     path, text = install.environment_file(url)
     made = files(entries, url)
-    to_do = [_control(["bootout", _domain(), old]) for old in _present(url)]
+    for old in _present(url):
+        _control(["bootout", _domain(), old])  # one that was not loaded says so: no matter
     install.delete([old for old in _present(url) if old not in made])
     install.write({path: text, **made})
     to_do = [_control(["bootstrap", _domain(), new]) for new in made]

@@ -2,11 +2,14 @@
 
 A cue leaves a mark (*asked*) in the store. Who leaves it has to start a run, all others find it and
 go. A run takes the mark away before it begins: whoever has a cue from then on leaves a new one.
-Only one run goes on at a time: one that finds another leaves its mark, and the other looks for
-marks after it has let go. So every cue is followed by a run that began after it.
+Only one run goes on at a time. Who runs pauses, lets go, and only then looks for marks again: a
+mark that was left while somebody ran needs nobody else. So every cue is followed by a run that
+began after it, and a storm is answered once a pause, by one process.
 """
 
 from __future__ import annotations
+
+import time
 
 from sprat import payload
 
@@ -14,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sprat.model import Document
     from sprat.store import Store
 
 ASKED = "trigger-asked"
@@ -32,30 +36,44 @@ def key_of(*parts: str) -> str:
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
-def ask(store: Store, key: str) -> bool:
+def ask(store: Store, key: str, *, limit: float) -> bool:
     """Leave a mark; True for the one who has to start a run."""
     if store.backend.document(ASKED, key) is not None:
         return False
-    return store.backend.put(ASKED, key, "{}", 0, ASKED_SECONDS)
+    if not store.backend.put(ASKED, key, "{}", 0, ASKED_SECONDS):
+        return False
+    if store.backend.document(RUNNING, key) is None:
+        return True
+    mark = store.backend.document(ASKED, key)
+    if mark is not None:
+        _keep(store, key, mark, limit)
+    return False
 
 
-def answer(store: Store, key: str, run: Callable[[], None], *, limit: float) -> int:
+def answer(
+    store: Store, key: str, run: Callable[[], None], *, limit: float, pause: float = 0.0
+) -> int:
     """Run as long as there are marks, unless somebody else does; how often it ran here. Each run
-    takes `limit` seconds at most."""
+    takes `limit` seconds at most, and is followed by a pause in which cues gather."""
     runs = 0
     while (mark := store.backend.document(ASKED, key)) is not None:
         token = payload.encode(payload.new_id(), "token")
-        if not store.backend.put(RUNNING, key, token, 0, limit + GRACE_SECONDS):
-            # Somebody runs, and will find the mark: it has to last until then.
-            store.backend.put(ASKED, key, mark.body, mark.version, limit + GRACE_SECONDS)
+        if not store.backend.put(RUNNING, key, token, 0, limit + pause + GRACE_SECONDS):
+            _keep(store, key, mark, limit)
             break
         try:
             if _take(store, key):
                 runs += 1
                 run()
+                time.sleep(pause)
         finally:
             _let_go(store, key, token)
     return runs
+
+
+def _keep(store: Store, key: str, mark: Document, limit: float) -> None:
+    """Somebody runs, and will find the mark: it has to last until then."""
+    store.backend.put(ASKED, key, mark.body, mark.version, limit + GRACE_SECONDS)
 
 
 def _take(store: Store, key: str) -> bool:

@@ -70,9 +70,7 @@ def files(entries: Sequence[Entry], url: str) -> dict[str, str]:
 def add(entries: Sequence[Entry], url: str) -> Installed:
     path, text = install.environment_file(url)
     made = files(entries, url)
-    stale = [old for old in _present(url) if old not in made]
-    _control(["disable", "--now", *_timers(stale)]) if stale else None
-    install.delete(stale)
+    _retire([old for old in _present(url) if old not in made])
     install.write({path: text, **made})
     to_do = [["daemon-reload"], ["enable", "--now", *_timers(made)]]
     return Installed(
@@ -86,14 +84,19 @@ def add(entries: Sequence[Entry], url: str) -> Installed:
 def remove(url: str) -> Installed:
     path, _ = install.environment_file(url)
     present = _present(url)
-    to_do = [_control(["disable", "--now", *_timers(present)])] if present else []
-    install.delete([*present, path])
-    if present:
-        to_do.append(_control(["daemon-reload"]))
+    to_do = _retire(present)
+    install.delete([path])
     names = tuple(timer.removesuffix(".timer").split("-", 2)[2] for timer in _timers(present))
-    return Installed(
-        entries=names, where=_directory(), files=tuple(present), to_do=tuple(filter(None, to_do))
-    )
+    return Installed(entries=names, where=_directory(), files=tuple(present), to_do=to_do)
+
+
+def _retire(paths: Sequence[str]) -> tuple[str, ...]:
+    """Stop timers and delete their files; what is left for a person to do."""
+    if not paths:
+        return ()
+    disabled = _control(["disable", "--now", *_timers(paths)])
+    install.delete(paths)
+    return tuple(filter(None, (disabled, _control(["daemon-reload"]))))
 
 
 def _control(arguments: Sequence[str]) -> str:

@@ -87,7 +87,7 @@ def _fire(store: Store, trigger: Trigger, limit: float | None) -> Fired:
         return firing.fire(store, trigger, event=DUE, limit=limit)
     answers: list[Fired] = []
     key = storms.key_of(trigger.name, DUE)
-    storms.ask(store, key)
+    storms.ask(store, key, limit=trigger.timeout_seconds)
     storms.answer(
         store,
         key,
