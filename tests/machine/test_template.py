@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import Any
 
 import pytest
 
+from sprat.machine.filters import FILTERS, TESTS
 from sprat.machine.scope import TemplateError
 from sprat.machine.template import condition, filled, text
 
@@ -146,3 +148,50 @@ def test_there_are_no_statements_and_braces_are_closed(source: str) -> None:
 def test_a_template_that_is_filled_in_a_hundred_times_pays_each_time_anew() -> None:
     made = text("{{ range(90000) | sum }}")
     assert {made(NAMES) for _ in range(5)} == {sum(range(90000))}
+
+
+PIECES = [
+    "1", "2.5", "'a'", "context", "jobs", "nothing", ".", ",", ":", "[", "]", "(", ")", "{", "}",
+    "|", "is", "not", "in", "and", "or", "if", "else", "+", "-", "*", "**", "//", "%", "~", "==",
+    "<", "null", "true", "range", "attribute", "=", "9999999", "get", *FILTERS, *TESTS,
+]  # fmt: skip
+ARGUMENTS = [
+    "1",
+    "'a'",
+    "attribute='n'",
+    "null",
+    "-5",
+    "10**9",
+    "[1]",
+    "context",
+    "'gt'",
+    "nothing",
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_written_has_a_value_or_is_a_template_error(seed: int) -> None:
+    source = random.Random(seed)
+    values, errors = 0, []
+    for _ in range(2_000):
+        made = scribble(source) if source.random() < 0.5 else pipe(source)
+        try:
+            text("{{ " + made + " }}")(NAMES)
+            values += 1
+        except TemplateError as error:
+            errors.append(str(error))
+    assert values > 100
+    assert len(errors) > 100
+    assert not any("\n" in error for error in errors)
+
+
+def scribble(source: random.Random) -> str:
+    return " ".join(source.choice(PIECES) for _ in range(source.randint(1, 12)))
+
+
+def pipe(source: random.Random) -> str:
+    made = source.choice(["context.jobs", "context.workers", "range(3)", "'a b'", "context"])
+    for _ in range(source.randint(1, 3)):
+        given = ", ".join(source.choice(ARGUMENTS) for _ in range(source.randint(0, 2)))
+        made += f" | {source.choice(list(FILTERS))}({given})"
+    return made
