@@ -102,9 +102,10 @@ def _rules() -> list[Path]:
         *("sizing", "victims", "brake", "engine", "presets", "options"),
         *("queue_depth", "pending_per_worker", "headroom", "step", "latency"),
     )
+    others = SOURCE / "simulation" / "baselines"
     simulation = ("chronicle", "contest", "fleet", "observation", "policy", "replay")
     return [
         *[SOURCE / "scaling" / f"{name}.py" for name in scaling],
         *[SOURCE / "simulation" / f"{name}.py" for name in simulation],
-        *sorted((SOURCE / "simulation" / "baselines").glob("*.py")),
+        *[path for path in sorted(others.glob("*.py")) if path.stem != "oracle"],
     ]
