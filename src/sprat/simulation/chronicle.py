@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sprat.simulation.fleet import Fleet
 
+    Bins = tuple[tuple[int, int], ...]
+
 FINE_SECONDS = 10
 COARSE_SECONDS = 900
 FINE_FOR_SECONDS = 2 * 3600.0
@@ -54,6 +56,8 @@ class Bucket:
             finished=sum(self.runs.values()),
             wait_seconds=self.wait_total,
             run_seconds=self.run_total,
+            waits=tuple(sorted(self.waits.items())),
+            runs=tuple(sorted(self.runs.items())),
         )
 
 
@@ -172,7 +176,16 @@ class Chronicle:
             finished=last.finished + fine.finished,
             wait_seconds=last.wait_seconds + fine.wait_seconds,
             run_seconds=last.run_seconds + fine.run_seconds,
+            waits=_added(last.waits, fine.waits),
+            runs=_added(last.runs, fine.runs),
         )
+
+
+def _added(bins: Bins, more: Bins) -> Bins:
+    sums = dict(bins)
+    for number, n in more:
+        sums[number] = sums.get(number, 0) + n
+    return tuple(sorted(sums.items()))
 
 
 def _wide(fine: model.StatsBucket) -> float:
