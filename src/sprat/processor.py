@@ -6,7 +6,7 @@ import os
 import sys
 
 from sprat import model, payload, retry
-from sprat.errors import InvalidInput, JobError, Poison, Transient
+from sprat.errors import InvalidInput, JobError, Poison, SpratError, Transient
 from sprat.job import running
 from sprat.record import Record
 
@@ -42,6 +42,14 @@ class Outcome(Record):
     delay_seconds: float | None = None
 
 
+class Ended(SpratError):
+    """What a processor raises that knows how its attempt ended."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.error)
+        self.outcome = outcome
+
+
 def load(settings: PoolSettings) -> Processor:
     """The processor that the settings name; importing user code happens here, once."""
     if settings.directory is not None:
@@ -68,6 +76,8 @@ def attempt(processor: Processor, job: Job) -> Outcome:
 
 
 def failed(error: BaseException) -> Outcome:
+    if isinstance(error, Ended):
+        return error.outcome
     return Outcome(
         ok=False,
         error=_told(error),

@@ -11,6 +11,7 @@ from sprat.errors import InvalidInput
 from sprat.machine.library import Library
 from sprat.machine.stepping import Position, Run
 from sprat.machine_room.room import Room
+from sprat.processor import Ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,13 +36,17 @@ def processor(settings: PoolSettings) -> Callable[[Job], Any]:
                 job.save_checkpoint(position.as_dict())
 
         room = Room(_store_here, library, keep=keep, pool=job.item.pool)
-        return Run(
+        run = Run(
             machine,
             room,
             input_of(job.item.data),
             hooks=room.hooks_of(machine),
             position=Position.read(job.checkpoint, machine),
-        ).run()
+        )
+        try:
+            return run.run()
+        except Exception as error:
+            raise Ended(room.outcome_of(error)) from error
 
     return process
 

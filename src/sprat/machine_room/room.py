@@ -154,12 +154,15 @@ class Room(Host):
             self._keep(position)
 
     def failed(self, run: Run, error: Exception) -> None:
+        self.last_failure = self.outcome_of(error)
+
+    def outcome_of(self, error: Exception) -> Outcome:
+        """What an error that ends a job means for it."""
         if isinstance(error, children.WorkFailed):
-            self.last_failure = error.outcome
-        else:
-            own = isinstance(error, StateTimeout)  # the job's fault, unlike a time-out of a server
-            told = failed(error)
-            self.last_failure = told.replace(transient=told.transient and not own)
+            return error.outcome
+        own = isinstance(error, StateTimeout)  # the job's fault, unlike a time-out of a server
+        told = failed(error)
+        return told.replace(transient=told.transient and not own)
 
     def perform(self, run: Run, action: str, given: Any, context: dict[str, Any]) -> Any:
         from sprat.machine_room.actions import ACTIONS
