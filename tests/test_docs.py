@@ -17,7 +17,7 @@ from sprat.store import Store
 from sprat.tasks import Task
 
 TOP = Path(__file__).parent.parent
-PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/**/*.md")])
+PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/**/*.md"), *TOP.glob("examples/**/*.md")])
 DECISIONS = sorted(TOP.glob("docs/decisions/[0-9]*.md"))
 RUNNABLE = [
     TOP / "README.md",
@@ -72,7 +72,7 @@ def test_every_page_is_in_the_index() -> None:
     index = TOP / "docs" / "README.md"
     linked = {(index.parent / link).resolve() for link in LINK.findall(index.read_text())}
     pages = {page for page in PAGES if page.is_relative_to(index.parent) and page != index}
-    assert pages <= linked
+    assert pages | set(TOP.glob("examples/*/README.md")) <= linked
 
 
 @pytest.mark.parametrize("page", DECISIONS, ids=name_of)
