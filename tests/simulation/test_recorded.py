@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from sprat import model
+from sprat import histogram, model
 from sprat.errors import InvalidInput
 from sprat.simulation import recorded
 from sprat.simulation.chronicle import EPOCH, Chronicle
@@ -23,24 +23,24 @@ def bucket(at: float, arrivals: int, run: float = 0.0, finished: int = 0) -> mod
 
 
 def test_arrivals_are_spread_over_their_stretch() -> None:
-    trace = recorded.as_trace("p", [bucket(100, 2, 8.0, 2), bucket(120, 1, 30.0, 3)], scv=0.0)
+    trace = recorded.as_trace("p", [bucket(100, 2, 8.0, 2), bucket(120, 1, 30.0, 3)])
     assert list(trace.arrivals) == [0.0, 5.0, 22.5]
     assert list(trace.services) == [4.0, 4.0, 10.0]
 
 
 def test_a_stretch_in_which_nothing_ended_has_the_overall_mean() -> None:
-    trace = recorded.as_trace("p", [bucket(100, 1), bucket(120, 1, 30.0, 3)], scv=0.0)
+    trace = recorded.as_trace("p", [bucket(100, 1), bucket(120, 1, 30.0, 3)])
     assert list(trace.services) == [10.0, 10.0]
 
 
 def test_running_times_keep_their_mean_and_spread() -> None:
-    trace = recorded.as_trace("p", [bucket(0, 5000, 50000.0, 5000)], scv=1.5)
-    mean = sum(trace.services) / trace.jobs
-    scv = sum(s * s for s in trace.services) / trace.jobs / mean**2 - 1
-    assert mean == pytest.approx(10.0, rel=0.02)
-    assert scv == pytest.approx(1.5, rel=0.15)
-    again = recorded.as_trace("p", [bucket(0, 5000, 50000.0, 5000)], scv=1.5)
-    assert again == trace
+    short, long = histogram.bin_of(2.0), histogram.bin_of(40.0)
+    history = [bucket(0, 5000, 50000.0, 5000).replace(runs=((short, 4000), (long, 1000)))]
+    trace = recorded.as_trace("p", history)
+    assert sum(trace.services) / trace.jobs == pytest.approx(10.0, rel=0.01)
+    assert max(trace.services) / min(trace.services) == pytest.approx(20.0, rel=0.2)
+    assert sum(s > 10.0 for s in trace.services) == pytest.approx(1000, rel=0.02)
+    assert recorded.as_trace("p", history) == trace
 
 
 def test_a_policy_sees_the_history_that_a_store_would_show() -> None:
@@ -72,7 +72,7 @@ def test_a_policy_sees_the_history_that_a_store_would_show() -> None:
 
 def test_no_history_is_said() -> None:
     with pytest.raises(InvalidInput, match="no recorded history"):
-        recorded.as_trace("p", [], scv=0.0)
+        recorded.as_trace("p", [])
 
 
 def test_a_policy_sees_the_statistics_that_a_store_would_show() -> None:

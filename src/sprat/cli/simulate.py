@@ -172,8 +172,7 @@ def trace_of(asked: Namespace) -> Trace:
         return trace_file.read(Path(asked.trace))
     with open_existing(asked.url) as store:
         pool = store.pool(known_pool(store, asked.pool))
-        scv = pool.stats(asked.since).run_scv
-        return recorded.as_trace(asked.pool, pool.history(asked.since), scv=scv)
+        return recorded.as_trace(asked.pool, pool.history(asked.since))
 
 
 # -- what is said about it -----------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 A store keeps how many jobs came in each stretch of time and how long they ran in all, not each one.
 So the arrivals of a stretch are put at equal distances into it, and the jobs get the stretch's mean
-running time, scattered like a lognormal distribution with the spread that was measured.
+running time, scattered as the histogram of all running times says.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 
+from sprat import histogram
 from sprat.errors import InvalidInput
 from sprat.simulation.trace import Trace
 
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from sprat.model import StatsBucket
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples fill the unit interval evenly
-MAX_SCV = 20.0  # a spread beyond that is a few outliers
+QUANTILES = 1000
 
 
-def as_trace(name: str, history: Sequence[StatsBucket], *, scv: float) -> Trace:
-    """The trace of a pool; `scv` is the squared coefficient of variation of its running times."""
+def as_trace(name: str, history: Sequence[StatsBucket]) -> Trace:
+    """The trace of a pool, from its first arrival on."""
     arrivals, means = array("d"), array("d")
     overall = _mean(history)
     for bucket in sorted(history, key=lambda one: one.at):
@@ -36,7 +37,7 @@ def as_trace(name: str, history: Sequence[StatsBucket], *, scv: float) -> Trace:
         raise InvalidInput(f"the pool {name} has no recorded history: nothing arrived in that time")
     begin = arrivals[0]
     ordered = sorted(arrivals)  # a wide stretch may overlap the narrow ones that follow it
-    scatter = _scatter(len(arrivals), min(max(scv, 0.0), MAX_SCV))
+    scatter = _scatter(len(arrivals), history)
     return Trace(
         name=name,
         arrivals=array("d", (at - begin for at in ordered)),
@@ -54,12 +55,20 @@ def _spread(bucket: StatsBucket) -> Iterator[float]:
         yield bucket.at + bucket.seconds * (n + 0.5) / bucket.arrivals
 
 
-def _scatter(n: int, scv: float) -> Iterator[float]:
-    """Factors with a mean of about 1 and this spread."""
-    from statistics import NormalDist
-
-    variance = math.log1p(scv)
-    sigma, normal = math.sqrt(variance), NormalDist()
+def _scatter(n: int, history: Sequence[StatsBucket]) -> Iterator[float]:
+    """Factors with a mean of about 1, spread as running times were."""
+    values = _quantiles(history)
+    mean = sum(values) / len(values)
     for place in range(1, n + 1):
-        share = min(max((place * GOLDEN) % 1.0, 1e-6), 1.0 - 1e-6)
-        yield math.exp(sigma * normal.inv_cdf(share) - variance / 2.0) if sigma else 1.0
+        yield values[int((place * GOLDEN) % 1.0 * len(values))] / mean
+
+
+def _quantiles(history: Sequence[StatsBucket]) -> list[float]:
+    """Running times from the shortest to the longest, at equal shares of the jobs."""
+    bins: dict[int, int] = {}
+    for bucket in history:
+        for number, n in bucket.runs:
+            bins[number] = bins.get(number, 0) + n
+    if not bins:
+        return [1.0]
+    return [histogram.percentile(bins, (n + 0.5) / QUANTILES) for n in range(QUANTILES)]
