@@ -16,7 +16,7 @@ JOBS = 1_000_000
 
 @pytest.mark.alone
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("policy", ["headroom", "keda"])
+@pytest.mark.parametrize("policy", ["slo", "keda"])
 def test_a_day_of_a_million_jobs_replays_in_well_under_a_minute(policy: str) -> None:
     source = random.Random(7)
     trace = Trace(
