@@ -106,6 +106,13 @@ def test_idle_workers_leave_when_nothing_waits_and_no_busy_one_does() -> None:
     assert set(decision.drain) == {"i0", "i1"}
 
 
+def test_nobody_is_launched_for_what_idle_workers_do_not_take() -> None:
+    """A tenant is at its limit: more workers would not help."""
+    decision = decided(seen(50, busy=2, idle=1, oldest_ready_seconds=30.0))
+    assert decision.direction == "hold"
+    assert "those who are idle do not take it" in decision.reason
+
+
 def test_a_paused_pool_launches_nobody() -> None:
     assert decided(seen(50, paused=True)).launch == 0
 

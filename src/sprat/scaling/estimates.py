@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 KEPT_JOBS = 200.0  # so many count of those before the last minutes: a mean of them is good to 10 %
 
 FAST, SLOW = 0.1, 3.0  # cold starts, over which the load is averaged
-ENOUGH_STARTS = 20  # of fewer, one late start would be more than 5 %
+ENOUGH_STARTS = 20  # of fewer, one late start is more than 5 %: they count for less
 STEP_UP = 0.25  # a window too late
 STEP_DOWN = 0.05  # a window in time: 1 in 6 may be late before the margin grows
 
@@ -74,7 +74,8 @@ def caution(seen: Snapshot, *, wait_seconds: float, bounds: tuple[float, float])
     low, high = bounds
     added, at = seen.memory.get("caution") or (0.0, 0.0)
     if _is_due(seen, at):
-        added += STEP_UP if seen.stats.wait_p95 > wait_seconds else -STEP_DOWN
+        step = STEP_UP if seen.stats.wait_p95 > wait_seconds else -STEP_DOWN
+        added += step * min(1.0, seen.stats.starts / ENOUGH_STARTS)
     return min(max(low, added), high)
 
 
@@ -86,7 +87,7 @@ def noted_caution(seen: Snapshot, learned: float) -> dict[str, Any]:
 
 
 def _is_due(seen: Snapshot, at: float) -> bool:
-    return at > 0.0 and seen.stats.starts >= ENOUGH_STARTS and seen.now - at >= seen.stats.seconds
+    return at > 0.0 and seen.stats.starts > 0 and seen.now - at >= seen.stats.seconds
 
 
 # -- load ---------------------------------------------------------------------------------------

@@ -116,7 +116,8 @@ def _notes(seen: Snapshot, view: Outlook) -> dict[str, Any]:
 def want(view: Outlook, seen: Snapshot) -> sizing.Want:
     current = seen.active + seen.starting
     least = floor(view)
-    more = min(_for_deadlines(view), max(0, view.ready - view.line.free - seen.starting))
+    untaken = max(0, view.ready - view.line.free - seen.starting)
+    more = 0 if is_refused(view) else min(_for_deadlines(view), untaken)
     stay = current if view.ready else view.line.busy
     workers = max(least, current + more if more else min(current, max(stay, least)))
     return sizing.Want(
@@ -125,6 +126,12 @@ def want(view: Outlook, seen: Snapshot) -> sizing.Want:
         reason=_reason(view, seen, least, more),
         terms=_terms(view, least, more),
     )
+
+
+def is_refused(view: Outlook) -> bool:
+    """Whether items wait that those who are idle do not take: a tenant is at its limit, say, and
+    others could not take them either."""
+    return view.line.free > 0 and view.ready > 0 and view.oldest > REACTION_SECONDS
 
 
 def floor(view: Outlook) -> int:
@@ -202,6 +209,8 @@ def _goal(view: Outlook, more: int) -> str:
     goal = f"to start {own.percentile:g} % within {_seconds(own.wait_seconds)}"
     if own.finish_seconds is not None:
         goal = f"to be done within {_seconds(own.finish_seconds)}"
+    if is_refused(view):
+        return "those who are idle do not take it, so more would not either"
     return f"{goal} takes {more} more" if more else f"enough {goal}"
 
 
