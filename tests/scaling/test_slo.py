@@ -46,7 +46,9 @@ def test_a_stated_target_does_not_make_forks_wait() -> None:
 
 
 def test_an_empty_fleet_starts_for_the_first_item() -> None:
-    assert decided(seen(1)).launch == 1
+    first = decided(seen(1))
+    assert first.launch == 1
+    assert "a job takes perhaps 120 s, a start 40 s" in first.reason
 
 
 def test_workers_that_will_be_free_in_time_are_waited_for() -> None:
@@ -91,7 +93,9 @@ def test_a_worker_that_takes_one_job_only_is_not_counted_on_for_another() -> Non
     one_job = pool_settings("slo", 0, 1000, wait_seconds=120, cold_start_seconds=40)
     one_job = one_job.replace(max_jobs=1)
     before = seen(30, busy=10, stats=TEN_SECONDS, oldest_ready_seconds=5.0)
-    assert policies.decide(before, one_job).launch == 30
+    decision = policies.decide(before, one_job)
+    assert decision.launch == 30
+    assert "each worker takes one job" in decision.reason
 
 
 def test_those_on_the_way_are_not_launched_twice() -> None:

@@ -36,7 +36,8 @@ def service(seen: Snapshot, *, guess_seconds: float) -> Service:
     n, total, squares = _added(_kept(seen.memory), _window(seen.stats))
     mean = (total + guess_seconds) / (n + 1.0)
     own = total / n if n else 0.0
-    return Service(mean=mean, scv=max(0.0, squares / n / (own * own) - 1.0) if own * own else 1.0)
+    scv = max(0.0, squares / n / (own * own) - 1.0) if own * own else 1.0
+    return Service(mean=mean, scv=scv, jobs=n)
 
 
 def noted_service(seen: Snapshot) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def _reason(view: Outlook, seen: Snapshot, least: int, more: int) -> str:
     else:
         said = (
             f"{view.ready} waiting, the first for {_seconds(view.oldest)}; {fleet}; "
-            f"a job takes {_seconds(view.service.mean)}, a start {_seconds(view.cold_start)}: "
+            f"{_job(view.service)}, a start {_seconds(view.cold_start)}: "
             f"{_goal(view, more)}"
         )
     if not view.is_behind:
@@ -202,6 +202,13 @@ def _reason(view: Outlook, seen: Snapshot, least: int, more: int) -> str:
         f"cold start of {_seconds(view.cold_start)}, so {least} are kept for a load of "
         f"{view.load:.1f}"
     )
+
+
+def _job(service: Service) -> str:
+    if service.mean == math.inf:
+        return "each worker takes one job"
+    guess = "" if service.jobs else "perhaps "
+    return f"a job takes {guess}{_seconds(service.mean)}"
 
 
 def _goal(view: Outlook, more: int) -> str:

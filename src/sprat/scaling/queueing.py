@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 
 class Service(Record):
-    """How long jobs run: mean, and squared coefficient of variation (1: exponential)."""
+    """How long jobs run: mean, and squared coefficient of variation (1: exponential), from how
+    many jobs (0: it is a guess)."""
 
     mean: float
     scv: float = 1.0
+    jobs: float = 0.0
 
 
 class Line(Record):
