@@ -20,7 +20,7 @@ RUNGS = (
     {"model"},
     {"retry", "histogram", "payload", "environment", "awaiting", "schedule", "text_file"},
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
-    {"backend", "settings", "trigger", "yaml_tree"},
+    {"backend", "lifecycle", "settings", "trigger", "yaml_tree"},
     {"simulation", "machine"},
     {"stores.memory", "stores.sqlite", "stores.postgres", "stores.redis", "stores.http"},
     {"pool"},

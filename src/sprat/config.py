@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 
-from sprat import payload, text_file
+from sprat import lifecycle, payload, text_file
 from sprat.errors import InvalidInput
+from sprat.lifecycle import Lifecycle
 from sprat.model import PoolSettings
 from sprat.record import Record
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 FILE = "sprat.yml"
 DEFAULT_URL = "sqlite:///sprat.db"
-TOP = ("store", "launcher", "pools", "triggers")
+TOP = ("store", "launcher", "pools", "triggers", "worker_lifecycle")
 MAX_BYTES = 1_000_000
 NOT_PLAIN = frozenset(" \t\"'{}[],#")  # characters that may mean something else to YAML
 MOST_NAMED = 30  # of the words that would have been right, in one sentence
@@ -37,6 +38,7 @@ class Config(Record):
     store: str | None
     pools: Mapping[str, PoolSettings]
     triggers: tuple[Trigger, ...] = ()
+    worker_lifecycle: Lifecycle = Lifecycle()
 
 
 def load(path: str) -> Config:
@@ -143,6 +145,7 @@ def checked(tree: Leaf, path: str, directory: str) -> Config:
         store=None if store is None else beside(store, directory),
         pools=pools,
         triggers=_triggers(top["triggers"], path, directory) if "triggers" in top else (),
+        worker_lifecycle=_lifecycle(top.get("worker_lifecycle"), path),
     )
 
 
@@ -213,6 +216,16 @@ def _trigger(leaf: Leaf, path: str, directory: str) -> Trigger:
         return trigger.checked(given)
     except InvalidInput as error:
         _refuse_here(path, leaf, str(error))
+
+
+def _lifecycle(leaf: Leaf | None, path: str) -> Lifecycle:
+    if leaf is None:
+        return Lifecycle()
+    found = _mapping(leaf, path, "worker_lifecycle")
+    try:
+        return lifecycle.checked({key: seconds(_plain(inner)) for key, inner in found.items()})
+    except InvalidInput as error:
+        _refuse(path, leaf.key_line, str(error))
 
 
 def _setting(leaf: Leaf, name: str, what: str, path: str) -> object:

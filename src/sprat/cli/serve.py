@@ -6,6 +6,7 @@ import os
 
 from sprat.cli.arguments import Parser, seconds, whole
 from sprat.cli.target import url_of
+from sprat.lifecycle import Lifecycle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,10 +77,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _options(asked: Namespace) -> Options:
-    from sprat import environment
+    from sprat import config, environment
     from sprat.orchestrator.options import Options
 
+    has_file = os.path.exists(config.FILE)
     return Options(
+        lifecycle=config.load(config.FILE).worker_lifecycle if has_file else Lifecycle(),
         host=asked.host,
         port=asked.port,
         processes=asked.processes,

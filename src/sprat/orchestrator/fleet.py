@@ -29,6 +29,8 @@ class Health(Record):
     failures: int = 0
     is_unavailable: bool = False
     last_healthy_at: float | None = None
+    worker_status: str | None = None  # idle or busy, as the worker itself said last
+    current_operation: str | None = None
 
 
 def register(
@@ -72,8 +74,16 @@ def status(worker: model.WorkerRecord, known: Health) -> str:
     """A worker's state in the words of those who dispatch to it."""
     if known.is_unavailable:
         return UNAVAILABLE
-    is_busy = worker.claims > 0 or worker.metadata.get("current_operation_id") is not None
-    return BUSY if is_busy else AVAILABLE
+    said = known.worker_status == "busy"
+    if known.worker_status is None:  # not probed since it registered: what it said then
+        said = worker.metadata.get("current_operation_id") is not None
+    return BUSY if said or worker.claims > 0 else AVAILABLE
+
+
+def _operation(worker: model.WorkerRecord, known: Health) -> str | None:
+    if known.worker_status is not None:
+        return known.current_operation
+    return worker.metadata.get("current_operation_id")
 
 
 def view(worker: model.WorkerRecord, known: Health) -> dict[str, Any]:
@@ -85,7 +95,7 @@ def view(worker: model.WorkerRecord, known: Health) -> dict[str, Any]:
         "endpoint_url": facts.get("endpoint_url"),
         "status": status(worker, known),
         "capabilities": facts.get("capabilities") or list(worker.capabilities),
-        "current_operation_id": worker.current_task_id or facts.get("current_operation_id"),
+        "current_operation_id": worker.current_task_id or _operation(worker, known),
         "registered_at": worker.started_at,
         "last_healthy_at": known.last_healthy_at or worker.last_heartbeat,
         "health_check_failures": known.failures,

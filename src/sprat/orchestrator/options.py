@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sprat.lifecycle import Lifecycle
 from sprat.record import Record
 
 MIB = 1 << 20
@@ -28,4 +29,5 @@ class Options(Record):
     private_key: str | None = None
     client_ca: str | None = None  # clients need a certificate that this authority signed
     json_logs: bool = False
+    lifecycle: Lifecycle = Lifecycle()  # how workers that have an endpoint are watched
     reap_seconds: float = 5.0  # between two looks for dead workers; 0: somebody else looks

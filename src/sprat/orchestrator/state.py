@@ -8,11 +8,15 @@ from typing import Any
 
 from sprat.backend import Backend
 from sprat.errors import SpratError
+from sprat.orchestrator import keys, monitor, reaching
+from sprat.orchestrator.addresses import AllowList, Forbidden
 from sprat.orchestrator.keys import Keyring
 from sprat.orchestrator.lobby import Lobby
 from sprat.orchestrator.metrics import Metrics, Sample
 from sprat.orchestrator.options import Options
+from sprat.orchestrator.reaching import Reached
 from sprat.orchestrator.refusal import Refusal
+from sprat.orchestrator.tenancy import TenantBackend
 from sprat.orchestrator.threads import Threads
 from sprat.orchestrator.worker_secret import Secrets
 
@@ -30,6 +34,7 @@ class State:
         self.secrets = Secrets(backend)
         self.lobby = Lobby(backend, self.threads)
         self.metrics = Metrics()
+        self.hosts = AllowList(options.lifecycle.probe_hosts)
         self.openapi = b""
         self.is_leaving = False  # shutting down: takes no new workers
         self.requests: dict[tuple[str, str, int], int] = {}  # by method, route and status
@@ -39,6 +44,8 @@ class State:
     async def start(self) -> None:
         if self.options.reap_seconds > 0:
             self._passes.append(asyncio.create_task(self._reap_now_and_then()))
+        if self.hosts:
+            self._passes.append(asyncio.create_task(self._probe_now_and_then()))
 
     async def stop(self) -> None:
         self.leave()
@@ -80,3 +87,32 @@ class State:
                     await self.threads.run(self.lobby.told, worker_id)
             except SpratError as error:
                 log.warning("no look for dead workers: %s", error)
+
+    async def _probe_now_and_then(self) -> None:
+        """Watch the workers that have an endpoint, when it is this process's turn."""
+        rules = self.options.lifecycle
+        while True:
+            await asyncio.sleep(rules.health_check_interval)
+            try:
+                if await self.threads.run(monitor.is_our_turn, self.backend, rules):
+                    for part, skip in await self.threads.run(parts, self.backend):
+                        await monitor.tick(part, self.probe, rules, skip=skip)
+            except SpratError as error:
+                log.warning("no look at the workers' health: %s", error)
+
+    async def probe(self, endpoint: str) -> Reached | None:
+        """Ask a worker how it is; None when it does not say, or may not be asked."""
+        try:
+            target = await self.threads.run(self.hosts.target, endpoint, "/health")
+        except Forbidden as error:
+            log.warning("not probed: %s", error)
+            return None
+        return await reaching.ask(target, seconds=self.options.lifecycle.health_check_timeout)
+
+
+def parts(backend: Backend) -> list[tuple[Backend, tuple[str, ...]]]:
+    """The parts of a store that have workers of their own, the tenants' and the operator's, and
+    how the ids begin that belong to another part."""
+    tenants = sorted({key.tenant for key in keys.listed(backend) if key.tenant is not None})
+    others = tuple(f"{tenant}." for tenant in tenants)
+    return [(backend, others), *((TenantBackend(backend, tenant), ()) for tenant in tenants)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sprat.orchestrator.route import Route
-from sprat.orchestrator.routes import claims, fleet, jobs, pools, queue, service, verbs
+from sprat.orchestrator.routes import claims, dispatch, fleet, jobs, pools, queue, service, verbs
 
 
 def all_routes() -> list[Route]:
-    families = (claims, jobs, queue, fleet, pools, service)
+    families = (claims, jobs, queue, dispatch, fleet, pools, service)
     return [*verbs.routes(), *(route for family in families for route in family.table.routes)]
