@@ -114,7 +114,7 @@ def test_another_tenant_finds_nothing_and_changes_nothing(
             names = {"pool": pool, "job_id": theirs.job, "worker_id": worker, "tenant_id": "acme"}
             reply = send(stranger, operation, **names)
             assert MARK not in str(reply.body)
-            assert reply.status < 500
+            assert reply.status in (*range(200, 500), 503)
             if {"{job_id}", "{worker_id}", "{tenant_id}"} & set(re.findall(r"{\w+}", operation[1])):
                 assert reply.status in (404, 422), reply
     assert everything(house) == before

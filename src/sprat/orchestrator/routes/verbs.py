@@ -54,7 +54,7 @@ WHO: dict[str, tuple[str, ...]] = {
     "take": (ADMIN,),
     "describe": ROLES,
 }
-NOT_SERVED = {"close"}
+NOT_SERVED = {"close", "push_joined", "settle_joined"}  # a transaction does not travel
 UNLIMITED = {"exchange", "save", "wait", "heartbeat", "update_status", "register"}
 SECRET_KINDS = (keys.KIND, worker_secret.KIND)  # documents that nobody reads or writes over HTTP
 ACTS = {"cancel", "requeue", "release", "configure", "pause", "purge"}  # for the audit log
