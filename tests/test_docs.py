@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from sprat.cli import COMMANDS
+from sprat.cli.completion import parser_of
 from sprat.job import Job
 from sprat.pool import WorkPool
 from sprat.registry import Workers
@@ -31,9 +33,17 @@ RUNNABLE = [
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?:\$ )?sprat ([a-z][a-z-]*)", re.MULTILINE)
+TYPED = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S* )*sprat (.+)$", re.MULTILINE)
 SPAN = re.compile(r"`sprat ([a-z][a-z-]*)[^`]*`")
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+VARIABLES = {
+    name
+    for source in [*TOP.glob("src/**/*.py"), *TOP.glob("bench/**/*.py"), TOP / "Makefile"]
+    for name in re.findall(r"SPRAT_[A-Z_]+", source.read_text())
+}
 
 
 def name_of(page: Path) -> str:
@@ -66,6 +76,23 @@ def test_named_commands_exist(page: Path) -> None:
     text = page.read_text()
     named = {name for block in FENCED.findall(text) for name in COMMAND.findall(block)}
     assert named | set(SPAN.findall(FENCED.sub("", text))) <= set(COMMANDS)
+
+
+@each_page
+def test_command_lines_can_be_typed_as_printed(page: Path) -> None:
+    if page.name == "cli.md":
+        return  # shows what a command takes, not a line to type
+    for block in FENCED.findall(page.read_text()):
+        for line in TYPED.findall(block):
+            words = shlex.split(line.partition("|")[0], comments=True)
+            assert words[0] in COMMANDS, f"no command in: sprat {line}"
+            if parser := parser_of(words[0]):
+                parser.parse_args(words[1:])
+
+
+@each_page
+def test_named_variables_exist(page: Path) -> None:
+    assert set(re.findall(r"SPRAT_[A-Z_]+", page.read_text())) <= VARIABLES
 
 
 def test_every_page_is_in_the_index() -> None:

@@ -11,6 +11,7 @@ from servers import postgres
 
 from sprat.errors import InvalidInput, SpratError, StoreMismatch, StoreUnavailable
 from sprat.store import open_store
+from sprat.stores.postgres import address
 
 SECRET = "s3cret-word"
 
@@ -99,6 +100,28 @@ def test_a_wrong_option_is_one_sentence(url: str, query: str, says: str) -> None
 
 def test_a_port_that_is_no_number() -> None:
     assert "cannot be read" in complaint("postgresql://host:port/app", InvalidInput)
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("postgresql://app:ge%heim@127.0.0.1:1/app", "%25 for %"),
+        ("postgresql://app:ge heim@127.0.0.1:1/app", "special character"),
+        ("postgresql://app:ge%heim@127.0.0.1:1/app?nonsense=1", "cannot be read"),
+        ("postgresql://127.0.0.1:1/app?nonsense=1", '"nonsense"'),
+    ],
+)
+def test_a_url_that_the_driver_cannot_read_is_one_sentence_without_the_password(
+    url: str, says: str
+) -> None:
+    said = complaint(url, InvalidInput)
+    assert says in said
+    assert "heim" not in said
+
+
+def test_a_url_may_leave_out_all_there_is() -> None:
+    parsed = address.parse("postgresql://")
+    assert (parsed.dsn, parsed.shown) == ("postgresql://?", "postgresql:///")
 
 
 def test_a_closed_store_says_so(url: str) -> None:

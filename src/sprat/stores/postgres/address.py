@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from sprat.errors import InvalidInput
 from sprat.record import Record
@@ -42,7 +45,7 @@ def parse(url: str) -> Address:
     hidden = [(name, value) for name, value in theirs if "password" not in name]
     host = unquote(dict(theirs).get("host") or parts.hostname or "the local server")
     return Address(
-        dsn=urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(theirs), "")),
+        dsn=_dsn(f"postgresql://{parts.netloc}{parts.path}?{urlencode(theirs)}"),
         shown=_shown(parts.username, parts.hostname, port, parts.path, urlencode(hidden)),
         host=host if port is None else f"{host}:{port}",
         schema=_schema(ours.get("schema", SCHEMA)),
@@ -51,10 +54,24 @@ def parse(url: str) -> Address:
     )
 
 
+def _dsn(dsn: str) -> str:
+    """Refused here if the driver cannot read it: its own complaint may quote the password."""
+    try:
+        conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError as error:
+        said = str(error).strip()
+        what = said if "query parameter" in said else "a special character is written as it is"
+        raise InvalidInput(
+            f"the PostgreSQL URL cannot be read ({what}): write postgresql://user@host:5432/database, "
+            "in a password %40 for @ and %25 for %, and after ? only options of libpq"
+        ) from None
+    return dsn
+
+
 def _shown(user: str | None, host: str | None, port: int | None, path: str, query: str) -> str:
     who = f"{quote(unquote(user))}@" if user else ""
     where = f"{host or ''}{'' if port is None else f':{port}'}"
-    return urlunsplit(("postgresql", who + where, path or "/", query, "")) or "postgresql://"
+    return f"postgresql://{who}{where}{path or '/'}{'?' if query else ''}{query}"
 
 
 def _schema(name: str) -> str:
