@@ -62,7 +62,7 @@ def _dsn(dsn: str) -> str:
         said = str(error).strip()
         what = said if "query parameter" in said else "a special character is written as it is"
         raise InvalidInput(
-            f"the PostgreSQL URL cannot be read ({what}): write postgresql://user@host:5432/database, "
+            f"the PostgreSQL URL cannot be read ({what}): write postgresql://user@host/database, "
             "in a password %40 for @ and %25 for %, and after ? only options of libpq"
         ) from None
     return dsn
