@@ -11,7 +11,8 @@ from example import Example
 
 @pytest.fixture
 def example(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Example]:
-    made = Example(request.module.NAME, tmp_path)
+    name = getattr(request, "param", None) or request.module.NAME
+    made = Example(name, tmp_path)
     try:
         yield made
         made.until_gone()
