@@ -39,10 +39,13 @@ class Store:
         )
 
     def _after_push(self, pool: str) -> None:
-        """Start a scaling pass if the pool wants one: workers appear where work does. Who pushes
-        to an orchestrator is elsewhere: it, or a controller, sees to that."""
-        if self.url.startswith("http"):
-            return
+        """Workers appear where work does. Who pushes to an orchestrator is elsewhere: it, or a
+        controller, sees to that."""
+        if not self.url.startswith("http"):
+            self.added(pool)
+
+    def added(self, pool: str) -> None:
+        """Work became ready in a pool: fire its triggers, and start a pass if it wants one."""
         settings = self._recent_settings(pool)
         self.happened(model.WORK_ADDED, pool, settings)
         if self.url.startswith("memory:") or not settings.start_on_push:

@@ -84,6 +84,25 @@ def test_a_fleet_works_through_the_server(tmp_path: Path) -> None:
         assert "SPRAT_API_KEY" in wrong.stderr
 
 
+def test_a_server_that_launches_has_workers_appear_after_a_push(tmp_path: Path) -> None:
+    (tmp_path / "sprat.yml").write_text("pools: {papers: {command: [cat]}}\n")
+    assert sprat(tmp_path, "apply").returncode == 0
+    with running(tmp_path, "--no-auth", "--launch", "--linger", "0") as server:
+        client = Client(server.port)
+        assert client("POST", "/api/v1/pools/papers/jobs", {"data": 1}).status == 200
+        assert sprat(tmp_path, "watch", "papers").returncode == 0
+        counts = client("GET", "/api/v1/pools/papers").body["counts"]
+        assert counts["done"] == 1
+
+
+def test_the_doctor_looks_at_a_server(tmp_path: Path) -> None:
+    with running(tmp_path, "--no-auth", "--linger", "0") as server:
+        there = {"SPRAT_URL": f"http://127.0.0.1:{server.port}"}
+        done = sprat(tmp_path, "doctor", **there)
+        assert done.returncode == 0, done.stdout
+        assert f"127.0.0.1:{server.port}, an orchestrator over sqlite" in done.stdout
+
+
 def test_processes_share_the_port_and_are_replaced(tmp_path: Path) -> None:
     with running(tmp_path, "--no-auth", "--processes", "2", "--linger", "0") as server:
         server.until(r"(?s)(Application startup complete.*){2}")

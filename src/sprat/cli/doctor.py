@@ -94,6 +94,11 @@ def _store(store: Store) -> Iterator[Finding]:
         yield from _postgres(about)
         yield _clock(store)
         return
+    if about["kind"] == "http":
+        detail = f"{about['where']}, an orchestrator over {about['behind']}"
+        yield Finding(check="store", state=OK, detail=detail)
+        yield _clock(store)
+        return
     where = about.get("path", about["kind"])
     yield Finding(check="store", state=OK, detail=f"{where}, schema {about.get('schema')}")
     if about["kind"] == "sqlite":

@@ -61,6 +61,7 @@ def parser() -> Parser:
         metavar="SECONDS",
         help="after SIGTERM, go on answering for so long; default 1",
     )
+    add("--launch", action="store_true", help="after pushes, start workers on this machine")
     add("--json-logs", action="store_true", help="one JSON object a line")
     return made
 
@@ -94,5 +95,6 @@ def _options(asked: Namespace) -> Options:
         max_body_bytes=asked.max_body,
         linger_seconds=asked.linger,
         json_logs=asked.json_logs,
+        launch=asked.launch,
         qps=environment.real(os.environ, "GLOBAL_QPS_LIMIT", 0.0, 1e6),
     )

@@ -29,5 +29,6 @@ class Options(Record):
     private_key: str | None = None
     client_ca: str | None = None  # clients need a certificate that this authority signed
     json_logs: bool = False
+    launch: bool = False  # start workers on this machine after pushes, as `sprat push` does
     lifecycle: Lifecycle = Lifecycle()  # how workers that have an endpoint are watched
     reap_seconds: float = 5.0  # between two looks for dead workers; 0: somebody else looks

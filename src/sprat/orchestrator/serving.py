@@ -73,6 +73,8 @@ def server(store: Store, options: Options) -> Server:
         timeout_graceful_shutdown=int(options.shutdown_seconds),
         **_tls(options),  # type: ignore[arg-type]  # its names are those of the parameters
     )
+    if options.launch:
+        app.state.sprat.after_push = store.added
     return Server(config, app.state.sprat)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from sprat.backend import Backend
@@ -36,6 +37,7 @@ class State:
         self.metrics = Metrics()
         self.hosts = AllowList(options.lifecycle.probe_hosts)
         self.openapi = b""
+        self.after_push: Callable[[str], None] = lambda pool: None  # starts workers, if it should
         self.is_leaving = False  # shutting down: takes no new workers
         self.requests: dict[tuple[str, str, int], int] = {}  # by method, route and status
         self.request_seconds = 0.0
@@ -57,6 +59,11 @@ class State:
         """Begin to shut down: whoever waits goes home, new workers are sent away."""
         self.is_leaving = True
         self.lobby.close()
+
+    def added(self, pool: str) -> None:
+        """Work became ready: whoever waits looks, and workers are started if we do so. Blocks."""
+        self.lobby.changed(pool)
+        self.after_push(pool)
 
     def leaving(self) -> Refusal:
         return Refusal(

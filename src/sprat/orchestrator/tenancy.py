@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 RESERVED = "~"
+PUBLIC_FACTS = ("kind", "durability", "synced", "clock_ahead_seconds")  # about a store
 
 
 class TenantBackend(Backend):
@@ -284,7 +285,7 @@ class TenantBackend(Backend):
     def describe(self) -> dict[str, object]:
         """Where the data is, is the operator's business."""
         found = self._inner.describe()
-        return {name: found[name] for name in ("kind", "durability") if name in found}
+        return {name: found[name] for name in PUBLIC_FACTS if name in found}
 
     def close(self) -> None:
         """The store is not ours to close."""

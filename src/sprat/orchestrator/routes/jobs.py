@@ -195,7 +195,7 @@ def _change(call: Call, verb: Any, act: str) -> Any:
     ids = tuple(payload.label(one, "job id") for one in call.body.ids)
     changed = verb(pool, ids)
     audit.note(call.backend, call.caller, act, pool, ids=ids[:100], changed=changed)
-    call.state.lobby.changed(call.full_pool(pool))
+    call.state.added(call.full_pool(pool))
     return {"changed": changed}
 
 
@@ -208,7 +208,7 @@ async def _push(call: Call, jobs: list[NewJob]) -> list[str]:
 def _store(call: Call, jobs: list[NewJob]) -> list[str]:
     pool = payload.pool_name(call.path["pool"])
     ids = call.backend.push(pool, [_item(one) for one in jobs])
-    call.state.lobby.changed(call.full_pool(pool))
+    call.state.added(call.full_pool(pool))
     return ids
 
 

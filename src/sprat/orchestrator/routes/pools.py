@@ -166,7 +166,7 @@ def _pause(call: Call, seconds: float | None) -> None:
     call.backend.pause(pool, seconds)
     act = "resume" if seconds == 0 else "pause"
     audit.note(call.backend, call.caller, act, pool, seconds=seconds)
-    call.state.lobby.changed(call.full_pool(pool))
+    call.state.added(call.full_pool(pool))
 
 
 @table(

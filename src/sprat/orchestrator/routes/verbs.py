@@ -13,7 +13,7 @@ import msgspec
 
 from sprat import model
 from sprat.backend import Backend, WorkerRef
-from sprat.orchestrator import audit, checks, keys, shape, worker_secret
+from sprat.orchestrator import audit, checks, keys, shape, tenancy, worker_secret
 from sprat.orchestrator.refusal import not_found
 from sprat.orchestrator.roles import ADMIN, CONTROLLER, PUSHER, ROLES, VIEWER, WORKER
 from sprat.orchestrator.route import Call, Route
@@ -58,7 +58,8 @@ NOT_SERVED = {"close", "push_joined", "settle_joined"}  # a transaction does not
 UNLIMITED = {"exchange", "save", "wait", "heartbeat", "update_status", "register"}
 SECRET_KINDS = (keys.KIND, worker_secret.KIND)  # documents that nobody reads or writes over HTTP
 ACTS = {"cancel", "requeue", "release", "configure", "pause", "purge"}  # for the audit log
-WAKING = {"push", "requeue", "cancel", "release", "exchange", "configure", "pause"}
+ADDING = {"push", "requeue", "pause"}  # work may be ready that nobody works on
+WAKING = {"cancel", "release", "exchange", "configure"}
 
 
 class Recover(msgspec.Struct, forbid_unknown_fields=True):
@@ -128,7 +129,7 @@ class _Verb:
         _tell(call, self.name, arguments, answer)
         if self.name in ACTS:
             audit.note(call.backend, call.caller, self.name, arguments["pool"], answer=answer)
-        told = {"answer": shape.plain(_without_tokens(call, self.name, answer))}
+        told = {"answer": shape.plain(_for_eyes_of(call, self.name, answer))}
         if self.name == "register":
             worker_id = call.full_worker(answer.worker_id)
             told["secret"] = call.state.secrets.of(worker_id, answer.incarnation)
@@ -146,10 +147,13 @@ def _arguments(call: Call, readers: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _without_tokens(call: Call, name: str, answer: Any) -> Any:
-    """A token is the right to settle: only claiming tells it."""
-    if call.caller.is_admin or name not in ("item", "items"):
+def _for_eyes_of(call: Call, name: str, answer: Any) -> Any:
+    """A token is the right to settle: only claiming tells it. Where the data is kept, is for
+    admins to know."""
+    if call.caller.is_admin or name not in ("item", "items", "describe"):
         return answer
+    if name == "describe":
+        return {one: answer[one] for one in tenancy.PUBLIC_FACTS if one in answer}
     if isinstance(answer, model.WorkItem):
         return answer.replace(token=None)
     return [item.replace(token=None) for item in answer]
@@ -157,7 +161,9 @@ def _without_tokens(call: Call, name: str, answer: Any) -> Any:
 
 def _tell(call: Call, name: str, arguments: dict[str, Any], answer: Any) -> None:
     lobby = call.state.lobby
-    if name in WAKING:
+    if name in ADDING:
+        call.state.added(call.full_pool(arguments["pool"]))
+    elif name in WAKING:
         lobby.changed(call.full_pool(arguments["pool"]))
     elif name in ("update_status", "register"):
         lobby.told(call.full_worker(arguments["worker"].worker_id))

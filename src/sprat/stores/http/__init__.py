@@ -273,7 +273,9 @@ class HttpBackend(Backend):
     def describe(self) -> dict[str, object]:
         found: dict[str, object] = self._call("describe")
         where = self._connections.address.shown
-        return {**found, "kind": "http", "where": where, "behind": found.get("kind")}
+        passed_on = ("synced", "clock_ahead_seconds")
+        facts: dict[str, object] = {name: found[name] for name in passed_on if name in found}
+        return {"kind": "http", "where": where, "behind": found["kind"], **facts}
 
     def close(self) -> None:
         self._connections.close()
