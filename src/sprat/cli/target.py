@@ -72,6 +72,8 @@ def workable_pool(store: Store, name: str) -> str:
 
 def start_fleet(store: Store, pool: str) -> None:
     """After work became ready by hand: start a scaling pass, if the pool wants that."""
+    if store.url.startswith("http"):
+        return  # the orchestrator sees to it, or who runs workers for it
     from sprat.triggers import work_added
 
     work_added(store, pool)

@@ -22,6 +22,7 @@ import uvicorn
 from sprat.errors import InvalidInput
 from sprat.orchestrator import keys, logs
 from sprat.orchestrator.application import application
+from sprat.orchestrator.arrivals import Arrivals
 from sprat.orchestrator.options import Options
 from sprat.orchestrator.protocol import patient
 from sprat.orchestrator.state import State
@@ -74,7 +75,7 @@ def server(store: Store, options: Options) -> Server:
         **_tls(options),  # type: ignore[arg-type]  # its names are those of the parameters
     )
     if options.launch:
-        app.state.sprat.after_push = store.added
+        app.state.sprat.arrivals = Arrivals(store)
     return Server(config, app.state.sprat)
 
 

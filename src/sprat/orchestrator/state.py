@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any
 
 from sprat.backend import Backend
 from sprat.errors import SpratError
 from sprat.orchestrator import keys, monitor, reaching
 from sprat.orchestrator.addresses import AllowList, Forbidden
+from sprat.orchestrator.arrivals import Arrivals
 from sprat.orchestrator.keys import Keyring
 from sprat.orchestrator.lobby import Lobby
 from sprat.orchestrator.metrics import Metrics, Sample
@@ -37,7 +37,7 @@ class State:
         self.metrics = Metrics()
         self.hosts = AllowList(options.lifecycle.probe_hosts)
         self.openapi = b""
-        self.after_push: Callable[[str], None] = lambda pool: None  # starts workers, if it should
+        self.arrivals: Arrivals | None = None  # starts workers, if we do so
         self.is_leaving = False  # shutting down: takes no new workers
         self.requests: dict[tuple[str, str, int], int] = {}  # by method, route and status
         self.request_seconds = 0.0
@@ -54,6 +54,8 @@ class State:
         for task in self._passes:
             task.cancel()
         self.threads.close()
+        if self.arrivals is not None:
+            self.arrivals.close()
 
     def leave(self) -> None:
         """Begin to shut down: whoever waits goes home, new workers are sent away."""
@@ -61,9 +63,10 @@ class State:
         self.lobby.close()
 
     def added(self, pool: str) -> None:
-        """Work became ready: whoever waits looks, and workers are started if we do so. Blocks."""
+        """Work became ready: whoever waits looks, and workers are started if we do so."""
         self.lobby.changed(pool)
-        self.after_push(pool)
+        if self.arrivals is not None:
+            self.arrivals.came(pool)
 
     def leaving(self) -> Refusal:
         return Refusal(
@@ -92,6 +95,9 @@ class State:
                 reaped = await self.threads.run(self.backend.reap, None, None)
                 for worker_id in reaped.workers:
                     await self.threads.run(self.lobby.told, worker_id)
+                if reaped.released or reaped.expired:
+                    for pool in await self.threads.run(self.backend.pools):
+                        await self.threads.run(self.added, pool)
             except SpratError as error:
                 log.warning("no look for dead workers: %s", error)
 

@@ -58,8 +58,8 @@ NOT_SERVED = {"close", "push_joined", "settle_joined"}  # a transaction does not
 UNLIMITED = {"exchange", "save", "wait", "heartbeat", "update_status", "register"}
 SECRET_KINDS = (keys.KIND, worker_secret.KIND)  # documents that nobody reads or writes over HTTP
 ACTS = {"cancel", "requeue", "release", "configure", "pause", "purge"}  # for the audit log
-ADDING = {"push", "requeue", "pause"}  # work may be ready that nobody works on
-WAKING = {"cancel", "release", "exchange", "configure"}
+ADDING = {"push", "requeue", "pause", "configure"}  # work may be ready that nobody works on
+WAKING = {"cancel", "release", "exchange"}
 
 
 class Recover(msgspec.Struct, forbid_unknown_fields=True):
