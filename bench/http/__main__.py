@@ -154,8 +154,8 @@ Written by `make bench-http` (`python -m bench.http`), {datetime.date.today().is
 
 {CLIENTS} workers in processes of their own, each settling a job and claiming the next in one
 request, through `http://127.0.0.1` as the store's URL and with an API key, over one SQLite file.
-Clients and servers share the machine's cores, so more server processes than there are cores to spare
-only take turns: read the CPU column, which says what a core can answer.
+Clients and servers share the machine's cores, so more server processes than there are cores to
+spare only take turns: read the CPU column, which says what a core can answer.
 
 {table(head, rows)}
 

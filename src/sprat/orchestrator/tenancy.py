@@ -228,6 +228,7 @@ class TenantBackend(Backend):
         ]
 
     def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
+        # Workers of no pool are left to the server, which reaps the whole store now and then.
         pools = self.pools() if pool is None else [pool]
         found = [self._inner.reap(self.pool_in(name), threshold) for name in pools]
         return model.Reaped(
