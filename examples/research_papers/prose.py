@@ -38,8 +38,14 @@ def words(text: str) -> list[str]:
 
 
 def telling_words(text: str) -> list[str]:
-    """Those that may say what the text is about."""
-    return [word for word in words(text) if len(word) > 3 and word not in COMMON]
+    """Those that may say what the text is about; a plural counts as its singular if that occurs."""
+    found = [word for word in words(text) if len(word) > 3 and word not in COMMON]
+    known = set(found)
+    return [singular(word) if singular(word) in known else word for word in found]
+
+
+def singular(word: str) -> str:
+    return word.removesuffix("s")
 
 
 def syllables(word: str) -> int:

@@ -28,7 +28,8 @@ def extract(body: str, terms: list[str], most: int) -> str:
 
     def score(place: int) -> float:
         words = prose.words(found[place])
-        weight = sum(weights.get(word, 0) for word in set(words)) / math.sqrt(len(words))
+        said = {*words, *map(prose.singular, words)}
+        weight = sum(weights.get(word, 0) for word in said) / math.sqrt(len(words))
         return weight * TITLE_BONUS if place == 0 else weight
 
     best = sorted(range(len(found)), key=lambda place: (-score(place), place))[:most]
