@@ -372,6 +372,15 @@ def test_watch_of_nothing_is_over_at_once(sprat: Run, store: Store) -> None:
     assert answer.err.startswith("0/0 done")
 
 
+def test_where_nobody_works_watch_and_explain_say_so(
+    sprat: Run, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sprat.cli.watch.STILL_SECONDS", 0.0)
+    store.pool("nobody").push(1)
+    assert "`sprat apply` gives it a handler" in sprat("watch", "nobody", "--timeout", "0.5").err
+    assert "`sprat apply` gives it one" in sprat("explain", "nobody").out
+
+
 def test_watch_gives_up_in_time(sprat: Run, store: Store) -> None:
     store.pool("numbers").push(1)
     answer = sprat("watch", "numbers", "--timeout", "0.3")

@@ -113,6 +113,8 @@ BAD_INPUT = [
     ("apply no-program.yml", "pools.a: there is no program no-such-program"),
     ("apply no-place.yml", "no/where: No such file or directory"),
     ("init jobs.py", "jobs.py is not a directory"),
+    ("keys list --url http://127.0.0.1:1", "give the URL of the store itself"),
+    ("keys create --role admin --url https://127.0.0.1:1", "give the URL of the store itself"),
     ("doctor now", "'now' is one argument too many"),
 ]
 

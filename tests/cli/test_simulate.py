@@ -33,6 +33,11 @@ def test_policies_are_compared_in_a_table(sprat: Run, trace: Path) -> None:
     assert answer.out == sprat("simulate", "load.csv", "--policy", "queue-depth,keda,oracle").out
 
 
+def test_a_picture_that_cannot_be_drawn_is_named(sprat: Run, trace: Path) -> None:
+    answer = sprat("simulate", "load.csv", "--policy", "fixed", "--picture", "no/where.svg")
+    assert (answer.code, answer.err) == (1, "sprat: no/where.svg: No such file or directory\n")
+
+
 def test_without_names_ours_and_others_are_compared(sprat: Run, trace: Path) -> None:
     seen = sprat("simulate", "load.csv", "--json").data
     assert {"queue-depth", "keda", "knative", "oracle"} <= {o["policy"] for o in seen["outcomes"]}
@@ -94,7 +99,8 @@ def test_a_pool_s_own_history_is_replayed(sprat: Run, store: Store) -> None:
         ("arrival_s,service_s\n0,1\n1,x\n", "line 3: service_s must be a number, not 'x'"),
         ("arrival_s,service_s\n0,-1\n", "line 2: service_s must be a number that is not negative"),
         ("arrival_s,service_s\nnan,1\n", "line 2: arrival_s must be a number that is not negative"),
-        ("arrival_s,service_s\n0,inf\n", "line 2: service_s must be a number that is not negative"),
+        ("arrival_s,service_s\n0,inf\n", "line 2: service_s must be seconds within a year"),
+        ("arrival_s,service_s\n1e300,1\n", "line 2: arrival_s must be seconds within a year"),
         ("arrival_s,service_s\n5,1\n4,1\n", "line 3: it arrives before the job above it"),
         ("arrival_s,service_s\n5\n", "line 2: service_s must be a number, not ''"),
     ],

@@ -76,7 +76,9 @@ def test_a_signal_stops_an_action_at_once_and_the_run_can_be_resumed(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["nobody.yml"], "there is no machine 'nobody.yml'"),
+        (["nobody.yml"], "there is no machine 'nobody.yml': no nobody.yml in "),
+        (["nobody"], "there is no machine 'nobody': no nobody.yml in "),
+        (["waits", "--bind", "x=gone.yml"], "--bind x=gone.yml: there is no file gone.yml"),
         (["waits", "--input", "{"], "--input is not JSON"),
         (["waits", "--input", "[1]"], "--input must be a JSON object"),
         (["waits", "--bind", "x"], "--bind takes NAME=FILE, not 'x'"),

@@ -72,7 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(error, FAILED if isinstance(error, StoreUnavailable) else USAGE)
     except OSError as error:  # a full disk, a missing right: the machine's trouble, not a bug
         _forget_output()
-        return _complain(error.strerror or error, FAILED)
+        where = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        return _complain(f"{where}{error.strerror or error}", FAILED)
 
 
 def _run(arguments: list[str]) -> int:

@@ -7,6 +7,7 @@ from sprat.cli import DONE
 from sprat.cli.arguments import Parser, whole
 from sprat.cli.output import document, duration, one_line, width
 from sprat.cli.target import known_pool, open_existing, store_now
+from sprat.settings import has_processor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def situation(store: Store, pool: str, n: int) -> dict[str, Any]:
     return {
         "pool": pool,
         "now": checker.check(store, pool, dry_run=True),
+        "has_processor": has_processor(store.pool(pool).state().settings),
         "decisions": store.pool(pool).decisions(limit=n),
         "lost": sorted(lost, key=lambda w: w.started_at)[-n:],
     }
@@ -57,6 +59,8 @@ def situation(store: Store, pool: str, n: int) -> dict[str, Any]:
 def _print(pool: Mapping[str, Any], now: float) -> None:
     seen: checker.Checked = pool["now"]
     _line(f"{pool['pool']}: {seen.reason}", 0)
+    if not pool["has_processor"]:
+        print("nobody is started: it has no handler and no command, `sprat apply` gives it one")
     print("\nlast decisions:" if pool["decisions"] else "\nnothing was decided yet")
     for decision in pool["decisions"]:
         _print_decision(decision, now)

@@ -7,7 +7,8 @@ import sys
 from sprat.cli import DONE
 from sprat.cli.arguments import Parser, seconds
 from sprat.cli.output import document, table
-from sprat.cli.target import open_any, open_existing
+from sprat.cli.target import open_any, open_existing, url_of
+from sprat.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str]) -> int:
     asked = parser().parse_args(arguments)
+    if url_of(asked.url).startswith("http"):
+        raise InvalidInput(
+            "keys are kept in the store, and nobody reads them over HTTP: give the URL of the "
+            "store itself, where the server runs"
+        )
     return ACTIONS[asked.action](asked)
 
 

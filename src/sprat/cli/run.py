@@ -103,6 +103,8 @@ def _binding(text: str) -> tuple[str, str]:
     name, sign, path = text.partition("=")
     if not sign or not name or not path:
         raise UsageError(f"--bind takes NAME=FILE, not {text!r}")
+    if not os.path.isfile(os.path.expanduser(path)):
+        raise UsageError(f"--bind {text}: there is no file {path}")
     return name, path
 
 

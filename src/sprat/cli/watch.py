@@ -10,6 +10,7 @@ from sprat.cli import DONE, FAILED
 from sprat.cli.arguments import Parser, seconds
 from sprat.cli.output import GREEN, RED, document, duration, number, paint, rate, talk
 from sprat.cli.target import known_pool, open_existing
+from sprat.settings import has_processor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ class Watch:
 
     def _why(self) -> str:
         """The reason of a scaling pass that is not run, and what can be done about it."""
+        if not has_processor(self._pool.state().settings):
+            return "nobody works on this pool: `sprat apply` gives it a handler"
         seen = checker.check(self._store, self._name, dry_run=True)
         if seen.spawned:
             return f"{seen.reason}; `sprat check {self._name}` starts them"

@@ -65,9 +65,8 @@ class Library:
         found = self.find(name, user, directory)
         if found is None:
             where = os.path.dirname(user.path) if user is not None else directory or "."
-            raise InvalidInput(
-                f"there is no machine {name!r}: no {name}.yml in {where}, no binding"
-            )
+            file = name if name.endswith(ENDINGS[1:]) else f"{name}.yml"
+            raise InvalidInput(f"there is no machine {name!r}: no {file} in {where}, no binding")
         return found
 
     def read(self, path: str) -> Machine:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COLUMNS = ("arrival_s", "service_s")
+MOST_SECONDS = 366 * 86400.0  # a pass is simulated every few seconds: a slip would take for ever
 
 
 def read(path: Path) -> Trace:
@@ -63,6 +64,8 @@ def _seconds(row: list[str], place: int, header: list[str]) -> float:
         value = float(text)
     except ValueError:
         raise InvalidInput(f"{header[place]} must be a number, not {text!r}") from None
-    if not 0.0 <= value < math.inf:
+    if math.isnan(value) or value < 0.0:
         raise InvalidInput(f"{header[place]} must be a number that is not negative, not {text}")
+    if value > MOST_SECONDS:
+        raise InvalidInput(f"{header[place]} must be seconds within a year, not {text}")
     return value
