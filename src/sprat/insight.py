@@ -26,8 +26,9 @@ def observe(store: Store, pool: str, settings: PoolSettings) -> Snapshot:
         kept = store.backend.document(KIND, _name(seen))
         if kept is not None:
             seen = seen.replace(memory=jsontext.loads(kept.body))
-    back = getattr(policy, "HISTORY_SECONDS", 0.0)
-    return seen.replace(history=store.pool(pool).history(back)) if back else seen
+    if not policies.wants_history(seen, settings):
+        return seen
+    return seen.replace(history=store.pool(pool).history(policy.HISTORY_SECONDS))
 
 
 def remember(store: Store, seen: Snapshot, decision: Decision) -> None:

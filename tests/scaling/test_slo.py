@@ -141,7 +141,7 @@ def test_a_target_that_launches_cannot_meet_is_said_and_workers_are_kept() -> No
     decision = decided(before, wait_seconds=10)
     assert "cannot be met by launches at this cold start of 40 s" in decision.reason
     assert decision.inputs["floor"] == decision.desired == 10
-    late = before.replace(memory={**before.memory, "caution": [1.0, NOW - 5]})
+    late = before.replace(memory={**before.memory, "margin": [1.0, NOW - 5, 50.0]})
     assert decided(late, wait_seconds=10).desired == 13
 
 

@@ -5,7 +5,8 @@
   by their deadlines; as many are launched as that takes. Whoever has nothing to do leaves at once:
   to wait for work is dearer than to start again in time.
 - A target shorter than that: a worker that is launched when work waits comes too late, so some have
-  to be there before: as many as had work lately, and a margin that is learned from what was late.
+  to be there before: as many as had work lately, or will have if history repeats itself (ahead.py),
+  and a margin that is learned from what was late (lateness.py).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 
 from sprat.model import Decision, PoolSettings, Snapshot
 from sprat.record import Record
-from sprat.scaling import estimates, queueing, sizing, starts
+from sprat.scaling import ahead, estimates, lateness, queueing, sizing, starts
 from sprat.scaling.queueing import Line, Service
 
 TYPE_CHECKING = False
@@ -31,7 +32,7 @@ CAUTION = 0.6
 NO_LOAD = 0.05  # items, on average: nobody is kept for that
 # How far caution may go that late starts teach, in deviations, and what a floor is above the load
 # before they do. With a target above the cold start a floor is only the last resort.
-PATIENT, TIGHT, BEHIND = (0.0, 3.0), (0.0, 8.0), (-1.75, 8.0)
+PATIENT, TIGHT = (0.0, 3.0), (0.0, 8.0)
 TIGHT_MARGIN, BEHIND_MARGIN = -2.0, 0.25
 MOMENTS = 8  # deadlines that are looked at between the first item's and the last one's
 
@@ -48,6 +49,7 @@ class Outlook(Record):
     z: float
     caution: float  # what late starts have taught
     load: float
+    due: ahead.Due = ahead.Due()  # what is expected besides
 
     @property
     def is_behind(self) -> bool:
@@ -60,32 +62,41 @@ def is_tight(own: Options, cold_start: float, reaction: float = REACTION_SECONDS
     return own.finish_seconds is None and own.wait_seconds < cold_start + reaction
 
 
-def bounds(own: Options, cold_start: float) -> tuple[float, float]:
-    """Of caution."""
+def caution(seen: Snapshot, own: Options, cold_start: float) -> float:
     if is_tight(own, cold_start, 0.0):
-        return BEHIND
-    return TIGHT if is_tight(own, cold_start) else PATIENT
+        return lateness.margin(seen)
+    bounds = TIGHT if is_tight(own, cold_start) else PATIENT
+    return estimates.caution(seen, wait_seconds=own.wait_seconds, bounds=bounds)
 
 
 def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: float) -> Outlook:
     busy = sizing.busy(seen)
-    wait = own.wait_seconds
-    caution = estimates.caution(seen, wait_seconds=wait, bounds=bounds(own, cold_start))
-    service = estimates.service(seen, guess_seconds=wait)
-    job_share = service.mean / wait
+    learned = caution(seen, own, cold_start)
+    service = estimates.service(seen, guess_seconds=own.wait_seconds)
+    job_share = service.mean / own.wait_seconds
     if settings.max_jobs == 1:
         service = service.replace(mean=math.inf)  # who ends a job takes no other
-    return Outlook(
+    view = Outlook(
         own=own,
         ready=sizing.ready(seen),
         oldest=seen.oldest_ready_seconds or 0.0,
         line=Line(busy=busy, free=seen.active - busy, arrivals=starts.expected(seen, cold_start)),
         service=service,
         cold_start=cold_start,
-        z=CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, caution), PATIENT[1]),
-        caution=caution,
-        load=estimates.load(seen, job_share=job_share, cold_start_seconds=cold_start),
+        z=CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, learned), PATIENT[1]),
+        caution=learned,
+        load=0.0,
     )
+    return view.replace(
+        load=estimates.load(seen, **_averaging(view, job_share)),
+        due=ahead.due(seen, cold_start) if view.is_behind else ahead.Due(),
+    )
+
+
+def _averaging(view: Outlook, job_share: float) -> dict[str, float]:
+    """How the load is averaged."""
+    margin = view.caution if view.is_behind else 0.0
+    return {"job_share": job_share, "cold_start_seconds": view.cold_start, "margin": margin}
 
 
 def deviations(q: float) -> float:
@@ -100,13 +111,17 @@ def decide(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: flo
 
 
 def _notes(seen: Snapshot, view: Outlook) -> dict[str, Any]:
+    own = view.own
     notes = starts.noted(seen)
     notes.update(estimates.noted_service(seen))
-    notes.update(estimates.noted_caution(seen, view.caution))
-    if is_tight(view.own, view.cold_start):
-        share = view.service.mean / view.own.wait_seconds
-        load = estimates.noted_load(seen, job_share=share, cold_start_seconds=view.cold_start)
-        notes.update(load)
+    if view.is_behind:
+        notes.update(ahead.noted(seen))
+        notes.update(lateness.noted(seen, wait_seconds=own.wait_seconds, percentile=own.percentile))
+    else:
+        notes.update(estimates.noted_caution(seen, view.caution))
+    if is_tight(own, view.cold_start):
+        job_share = view.service.mean / own.wait_seconds
+        notes.update(estimates.noted_load(seen, **_averaging(view, job_share)))
     return notes
 
 
@@ -136,10 +151,11 @@ def is_refused(view: Outlook) -> bool:
 
 def floor(view: Outlook) -> int:
     """The workers that are kept whether there is work or not."""
-    if not is_tight(view.own, view.cold_start) or view.load <= NO_LOAD:
+    load = max(view.load + view.due.more, view.due.load)
+    if not is_tight(view.own, view.cold_start) or load <= NO_LOAD:
         return 0
     margin = BEHIND_MARGIN if view.is_behind else TIGHT_MARGIN
-    return max(0, queueing.square_root_staffed(view.load, margin + view.caution))
+    return max(0, queueing.square_root_staffed(load, margin + view.caution))
 
 
 def _for_deadlines(view: Outlook) -> int:
@@ -200,7 +216,7 @@ def _reason(view: Outlook, seen: Snapshot, least: int, more: int) -> str:
     return (
         f"{said}; a wait of {_seconds(view.own.wait_seconds)} cannot be met by launches at this "
         f"cold start of {_seconds(view.cold_start)}, so {least} are kept for a load of "
-        f"{view.load:.1f}"
+        f"{view.load:.1f}{view.due.words()}"
     )
 
 
@@ -231,6 +247,7 @@ def _terms(view: Outlook, least: int, more: int) -> dict[str, Any]:
         "for_deadlines": more,
         "floor": least,
         "load": round(view.load, 2),
+        "load_due": round(max(view.load + view.due.more, view.due.load), 2),
     }
 
 

@@ -2,9 +2,9 @@
 
 A policy is a module with a NAME, a record `Options` with its defaults, CHECKS for each of them, and
 `decide(seen, settings)`, a pure function. It may have more: `check(settings)` looks at all settings
-together; `is_needed` and `look_again_in` are as below; REMEMBERS and HISTORY_SECONDS say what it
-wants to see besides the snapshot (see insight.py). A module is imported when a pool asks for it:
-workers are short-lived.
+together; `is_needed`, `look_again_in` and `wants_history` are as below; REMEMBERS and
+HISTORY_SECONDS say what it wants to see besides the snapshot (see insight.py). A module is imported
+when a pool asks for it: workers are short-lived.
 """
 
 from __future__ import annotations
@@ -56,6 +56,14 @@ def look_again_in(seen: Snapshot, settings: PoolSettings) -> float | None:
     not."""
     policy = find(settings.policy)
     return policy.look_again_in(seen, settings) if hasattr(policy, "look_again_in") else None
+
+
+def wants_history(seen: Snapshot, settings: PoolSettings) -> bool:
+    """Whether the policy looks at the history at this pass: reading it costs more than the rest."""
+    policy = find(settings.policy)
+    if not getattr(policy, "HISTORY_SECONDS", 0.0):
+        return False
+    return bool(policy.wants_history(seen, settings)) if hasattr(policy, "wants_history") else True
 
 
 def check(settings: PoolSettings) -> None:

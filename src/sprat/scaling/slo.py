@@ -18,6 +18,7 @@ __all__ = ["CHECKS", "NAME", "Options", "check", "decide"]
 
 NAME = "slo"
 REMEMBERS = True  # its decisions have notes for the next one
+HISTORY_SECONDS = 15 * 86400.0  # two weeks, to see a week repeat itself, and the one underway
 
 FREE_START_SECONDS = 1.0  # nobody is let wait for the sake of a start that takes no longer
 
@@ -54,6 +55,18 @@ def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
 
         least = max(least, plan.floor(plan.outlook(seen, settings, own, taken)))
     return 0 < seen.active <= least
+
+
+def wants_history(seen: Snapshot, settings: PoolSettings) -> bool:
+    """Whether there is something to learn from the history now: not where launches meet the target,
+    and once in a while is enough."""
+    own = Options(**settings.policy_options)
+    taken = cold_start(seen, settings, own)
+    if taken <= FREE_START_SECONDS or own.finish_seconds is not None or own.wait_seconds >= taken:
+        return False
+    from sprat.scaling import lateness
+
+    return lateness.is_due(seen)
 
 
 def look_again_in(seen: Snapshot, settings: PoolSettings) -> float | None:

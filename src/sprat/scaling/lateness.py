@@ -1,0 +1,69 @@
+"""How much more than the load is kept, learned from the share of late starts. Pure.
+
+Where a target is shorter than a cold start, only workers that are kept can meet it, and each costs.
+95 % in time means that 5 % may be late: while fewer are, the margin sinks; when more are, it grows.
+Starts are counted, not windows, so that over the days the share comes out as it was stated.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sprat import histogram
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from sprat.model import Snapshot, StatsBucket
+
+AIM = 0.8  # of the share that may be late: bins blur it by about so much
+STEP = 0.25  # deviations that a window of the usual size without a late start gives back
+MOST_STEPS = 4.0  # that one window adds: lateness comes in bursts, and one is no rule
+BOUNDS = (-1.75, 3.0)  # of the margin, in deviations of the load
+FADE = 0.98  # of the usual number of starts, a window: a busy day is forgotten in a day
+ENOUGH_STARTS = 20.0  # of fewer, one late start is more than 5 %: they count for less
+
+
+def is_due(seen: Snapshot) -> bool:
+    """Whether a window has passed since something was learned."""
+    note = seen.memory.get("margin")
+    return note is None or seen.now - note[1] >= seen.stats.seconds
+
+
+def margin(seen: Snapshot) -> float:
+    """Deviations to keep above the usual floor, as learned so far."""
+    value: float = (seen.memory.get("margin") or (0.0,))[0]
+    return value
+
+
+def noted(seen: Snapshot, *, wait_seconds: float, percentile: float) -> dict[str, Any]:
+    """The note about lateness for the next decision."""
+    before = seen.memory.get("margin")
+    if before is None:
+        return {"margin": [0.0, seen.now, 0.0]}
+    if not is_due(seen):
+        return {"margin": before}
+    value, at, usual = before
+    late, starts = counted((one for one in seen.history if one.at >= at), wait_seconds)
+    usual = max(float(starts), FADE * usual)
+    allowed = AIM * max(1e-4, 1.0 - percentile / 100.0)
+    steps = (late / allowed - starts) / max(usual, ENOUGH_STARTS)
+    low, high = BOUNDS
+    value = min(max(low, value + STEP * min(steps, MOST_STEPS)), high)
+    return {"margin": [value, seen.now, usual]}
+
+
+def counted(buckets: Iterable[StatsBucket], wait_seconds: float) -> tuple[float, int]:
+    """How many started later than that, and how many in all. In the bin that the target falls into
+    they are taken to be spread evenly."""
+    edge = histogram.bin_of(wait_seconds)
+    beyond = histogram.BINS_AN_OCTAVE * math.log2(histogram.edge_of(edge) / wait_seconds)
+    share = min(max(0.0, beyond), 1.0)
+    late, starts = 0.0, 0
+    for bucket in buckets:
+        for number, n in bucket.waits:
+            starts += n
+            late += n if number > edge else n * share if number == edge else 0.0
+    return late, starts

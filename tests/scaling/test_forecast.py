@@ -1,0 +1,213 @@
+"""What is foretold from a pool's history, and what is made of it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sprat.model import PoolSettings, StatsBucket
+from sprat.scaling import ahead, lateness, policies
+from sprat.scaling.forecast import forecast, rises, trend
+from tests.scaling.fleets_seen import pool_settings, seen
+
+DAY = 86400.0
+MIDNIGHT = 20_000 * DAY
+TIGHT = {"wait_seconds": 30, "cold_start_seconds": 40}
+
+
+def history(
+    until: float, seconds: float, load: Callable[[float], float], width: float = 900.0
+) -> list[StatsBucket]:
+    """Jobs of 10 seconds that keep so many busy at each moment."""
+    made = []
+    for n in range(int(seconds / width)):
+        at = until - seconds + n * width
+        jobs = round(load(at) * width / 10.0)
+        if jobs:
+            run = 10.0 * jobs
+            one = StatsBucket(at=at, seconds=width, arrivals=jobs, finished=jobs, run_seconds=run)
+            made.append(one)
+    return made
+
+
+def at_nine(at: float) -> float:
+    return 12.0 if 9 <= at % DAY / 3600 < 17 else 2.0
+
+
+# -- seasons ------------------------------------------------------------------------------------
+
+
+def test_a_working_day_is_foretold_by_those_before() -> None:
+    now = MIDNIGHT + 8.9 * 3600
+    (rise,) = rises(history(now // 900 * 900, 3 * DAY, at_nine), now)
+    assert (rise.at, rise.period) == (MIDNIGHT + 9 * 3600, DAY)
+    assert rise.load == pytest.approx(12.0)
+    assert rise.words() == "the day before it rose to 6.0x"
+
+
+def test_at_other_hours_nothing_is_due() -> None:
+    now = MIDNIGHT + 14 * 3600
+    assert rises(history(now, 3 * DAY, at_nine), now) == ()
+
+
+def test_a_free_weekend_is_known_after_two_weeks() -> None:
+    """Friday tells nothing about Saturday, the Saturday before does. Day 2 of 1970 was one."""
+
+    def weekly(at: float) -> float:
+        return 0.0 if (at // DAY) % 7 in (2, 3) else at_nine(at)
+
+    saturday = MIDNIGHT + (2 - 20_000 % 7) % 7 * DAY + 8.9 * 3600
+    past = history(saturday // 900 * 900, 15 * DAY, weekly)
+    assert rises(past, saturday) == ()
+    monday = saturday + 2 * DAY
+    (rise,) = rises(history(monday // 900 * 900, 15 * DAY, weekly), monday)
+    assert rise.period == 7 * DAY
+
+
+def test_an_hourly_burst_is_known_after_a_few() -> None:
+    now = MIDNIGHT + 5 * 3600 - 60
+    past = history(now // 900 * 900, 5 * 3600, lambda at: 10.0 if at % 3600 < 900 else 0.0)
+    (rise,) = rises(past, now)
+    assert rise.at == MIDNIGHT + 5 * 3600
+    assert rise.words() == "1 h before it rose to 10.0"
+
+
+def test_noise_is_not_taken_for_a_season() -> None:
+    source = random.Random(7)
+    found = 0
+    for n in range(30):
+        now = MIDNIGHT + n * 900
+        found += bool(rises(history(now, 4 * DAY, lambda at: source.uniform(5, 15)), now))
+    assert found <= 1
+
+
+# -- trends -------------------------------------------------------------------------------------
+
+
+def test_a_steady_rise_is_followed() -> None:
+    past = history(MIDNIGHT, 7200, lambda at: 20 + (at - MIDNIGHT) / 600, width=10.0)
+    assert trend(past, MIDNIGHT) == pytest.approx(1 / 600, rel=0.1)
+
+
+@pytest.mark.parametrize("slope", [0.0, -1 / 600])
+def test_what_does_not_rise_has_no_trend(slope: float) -> None:
+    past = history(MIDNIGHT, 7200, lambda at: 8 + slope * (at - MIDNIGHT), width=10.0)
+    assert trend(past, MIDNIGHT) == 0.0
+
+
+def test_one_burst_is_no_trend() -> None:
+    past = history(MIDNIGHT, 7200, lambda at: 50.0 if at > MIDNIGHT - 300 else 5.0, width=10.0)
+    assert trend(past, MIDNIGHT) == 0.0
+
+
+def test_without_a_history_nothing_is_expected() -> None:
+    assert forecast([], MIDNIGHT) == forecast([StatsBucket(at=5.0, seconds=10.0)], MIDNIGHT)
+    assert forecast([], MIDNIGHT).rises == ()
+    assert forecast([], MIDNIGHT).slope == 0.0
+
+
+buckets = st.lists(
+    st.builds(
+        lambda at, n, run: StatsBucket(
+            at=MIDNIGHT - at * 900.0, seconds=900.0, arrivals=n, finished=n, run_seconds=run
+        ),
+        *(st.integers(0, 300), st.integers(0, 1000), st.floats(0, 1e6)),
+    ),
+    max_size=60,
+)
+
+
+@given(buckets)
+def test_a_forecast_is_a_number_and_not_negative(some: list[StatsBucket]) -> None:
+    made = forecast(sorted(some, key=lambda one: one.at), MIDNIGHT)
+    values = [made.slope, *(x for rise in made.rises for x in (rise.load, rise.spread))]
+    assert all(math.isfinite(value) and value >= 0.0 for value in values)
+
+
+# -- what is made of it -------------------------------------------------------------------------
+
+
+def settings() -> PoolSettings:
+    return pool_settings("slo", 0, 100, **TIGHT)
+
+
+def decided(now: float, **about: Any) -> Any:
+    return policies.decide(seen(now=now, **about), settings())
+
+
+def test_workers_are_launched_a_cold_start_before_a_rise_and_the_reason_says_why() -> None:
+    now = MIDNIGHT + 9 * 3600 - 300
+    memory = decided(now, history=history(now // 900 * 900, 3 * DAY, at_nine)).memory
+    nine = MIDNIGHT + 9 * 3600
+    assert decided(nine - 60, memory=memory).launch == 0
+    made = decided(nine - 35, memory=memory)
+    assert made.launch >= 12
+    assert made.reason.endswith("12.0 is due: the day before it rose to 6.0x")
+    assert decided(nine + 60, idle=12, memory=memory).desired < 12
+
+
+def test_a_rising_load_is_met_ahead() -> None:
+    past = history(MIDNIGHT, 7200, lambda at: 60 + (at - MIDNIGHT) / 120, width=10.0)
+    memory = decided(MIDNIGHT, history=past, busy=60).memory
+    flat = {name: note for name, note in memory.items() if name != "ahead"}
+    soon = MIDNIGHT + 240
+    assert (
+        decided(soon, busy=60, memory=memory).desired > decided(soon, busy=60, memory=flat).desired
+    )
+
+
+def test_the_history_is_asked_for_once_a_window_and_only_where_launches_come_too_late() -> None:
+    before = seen()
+    assert policies.wants_history(before, settings())
+    after = before.replace(memory=policies.decide(before, settings()).memory, now=before.now + 60)
+    assert not policies.wants_history(after, settings())
+    assert policies.wants_history(after.replace(now=before.now + 700), settings())
+    assert not policies.wants_history(before, pool_settings("slo", wait_seconds=120))
+    assert not policies.wants_history(before, pool_settings("queue-depth"))
+
+
+def test_a_note_about_what_is_due_is_small() -> None:
+    now = MIDNIGHT + 8.9 * 3600
+    full = seen(now=now, history=history(now // 900 * 900, 15 * DAY, at_nine))
+    assert len(str(ahead.noted(full))) < 300
+
+
+# -- lateness -----------------------------------------------------------------------------------
+
+
+def waited(at: float, *waits: tuple[int, int]) -> StatsBucket:
+    return StatsBucket(at=at, seconds=10.0, starts=sum(n for _, n in waits), waits=waits)
+
+
+IN_TIME, LATE = 40, 70  # bins of 1 s and of 3 minutes
+
+
+def test_late_starts_are_counted_and_the_targets_own_bin_in_part() -> None:
+    late, starts = lateness.counted([waited(0, (IN_TIME, 90), (60, 10), (LATE, 5))], 30.0)
+    assert starts == 105
+    assert 5.0 < late < 15.0
+
+
+@pytest.mark.parametrize(("late", "sign"), [(0, -1), (3, -1), (6, 1), (40, 1)])
+def test_the_margin_sinks_while_fewer_are_late_than_may_be(late: int, sign: int) -> None:
+    memory = {"margin": [0.5, MIDNIGHT - 600, 100.0]}
+    past = [waited(MIDNIGHT - 300, (IN_TIME, 100 - late), (LATE, late))]
+    before = seen(now=MIDNIGHT, memory=memory, history=past)
+    note = lateness.noted(before, wait_seconds=30.0, percentile=95.0)["margin"]
+    assert math.copysign(1.0, note[0] - 0.5) == sign
+    assert lateness.BOUNDS[0] <= note[0] <= lateness.BOUNDS[1]
+
+
+def test_few_starts_move_the_margin_less_than_many() -> None:
+    steps = []
+    for n in (2, 100):
+        memory = {"margin": [0.0, MIDNIGHT - 600, 100.0]}
+        before = seen(now=MIDNIGHT, memory=memory, history=[waited(MIDNIGHT - 300, (IN_TIME, n))])
+        steps.append(lateness.noted(before, wait_seconds=30.0, percentile=95.0)["margin"][0])
+    assert steps[1] < steps[0] < 0.0
