@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         directory: str
         environment: Sequence[str]
         isolation: Literal["process", "none"]
+        claim_ahead: int
         timeout_seconds: float | None
         retry_base_seconds: float
         retry_cap_seconds: float
@@ -227,7 +228,7 @@ def _check_function(function: Any) -> None:
 def _checked(given: Mapping[str, Any]) -> Mapping[str, Any]:
     from sprat import settings
 
-    own = [name for name in ("handler", "command") if name in given]
+    own = [name for name in ("handler", "command", "machine", "machines") if name in given]
     if own:
         raise InvalidInput(f"a task sets {own[0]} by itself")
     settings.changed(model.PoolSettings(), given)
