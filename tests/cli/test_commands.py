@@ -381,6 +381,15 @@ def test_where_nobody_works_watch_and_explain_say_so(
     assert "`sprat apply` gives it one" in sprat("explain", "nobody").out
 
 
+def test_watch_of_a_paused_pool_says_how_to_go_on(
+    sprat: Run, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sprat.cli.watch.STILL_SECONDS", 0.0)
+    store.pool("numbers").push({"n": 1})
+    store.pool("numbers").pause()
+    assert "`sprat resume numbers`" in sprat("watch", "numbers", "--timeout", "0.5").err
+
+
 def test_watch_gives_up_in_time(sprat: Run, store: Store) -> None:
     store.pool("numbers").push(1)
     answer = sprat("watch", "numbers", "--timeout", "0.3")
@@ -459,9 +468,13 @@ def test_json_is_one_document_on_one_line_and_data_only(process: Run, store: Sto
         json.loads(answer.out)
 
 
-def test_letters_that_a_terminal_cannot_show_are_no_error(process: Run, store: Store) -> None:
+@pytest.mark.parametrize(
+    "plain", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}], ids=str
+)
+def test_letters_that_a_terminal_cannot_show_are_no_error(
+    process: Run, store: Store, plain: dict[str, str]
+) -> None:
     store.pool("numbers").push("grün \N{PARTY POPPER}")
-    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    answer = process("jobs", "list", "numbers", env=plain)
+    answer = process("jobs", "list", "numbers", env={**os.environ, **plain})
     assert (answer.code, answer.err) == (0, "")
     assert "gr\\xfcn" in answer.out

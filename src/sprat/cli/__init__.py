@@ -135,7 +135,7 @@ def _complain(error: object, code: int) -> int:
 def _make_every_text_printable() -> None:
     """Jobs and paths hold any text; a letter that cannot be shown is shown as its number."""
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None and stream.errors == "strict":
+        if stream is not None and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a real one
 
 

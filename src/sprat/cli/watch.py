@@ -112,7 +112,10 @@ class Watch:
 
     def _why(self) -> str:
         """The reason of a scaling pass that is not run, and what can be done about it."""
-        if not has_processor(self._pool.state().settings):
+        state = self._pool.state()
+        if state.paused:
+            return f"the pool is paused: `sprat resume {self._name}` lets it go on"
+        if not has_processor(state.settings):
             return "nobody works on this pool: `sprat apply` gives it a handler"
         seen = checker.check(self._store, self._name, dry_run=True)
         if seen.spawned:
