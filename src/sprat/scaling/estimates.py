@@ -94,33 +94,25 @@ def _is_due(seen: Snapshot, at: float) -> bool:
 # -- load ---------------------------------------------------------------------------------------
 
 
-def load(
-    seen: Snapshot, *, job_share: float, cold_start_seconds: float, margin: float = 0.0
-) -> float:
+def load(seen: Snapshot, *, job_share: float, cold_start_seconds: float) -> float:
     """How many workers have something to do, where a waiting item counts for the share of its
     target that a job takes: the higher of two averages, one that follows a burst at once, and one
-    that remembers it for as long as it takes to answer a few of them. The more was late, the longer
-    it remembers: twice as long for each deviation of the margin."""
-    return max(_loads(seen, job_share, cold_start_seconds, margin))
+    that remembers it for as long as it takes to answer a few of them."""
+    return max(_loads(seen, job_share, cold_start_seconds))
 
 
-def noted_load(
-    seen: Snapshot, *, job_share: float, cold_start_seconds: float, margin: float = 0.0
-) -> dict[str, Any]:
-    return {"load": [*_loads(seen, job_share, cold_start_seconds, margin), seen.now]}
+def noted_load(seen: Snapshot, *, job_share: float, cold_start_seconds: float) -> dict[str, Any]:
+    return {"load": [*_loads(seen, job_share, cold_start_seconds), seen.now]}
 
 
-def _loads(
-    seen: Snapshot, job_share: float, cold_start_seconds: float, margin: float
-) -> tuple[float, float]:
+def _loads(seen: Snapshot, job_share: float, cold_start_seconds: float) -> tuple[float, float]:
     waiting = 0 if seen.paused else seen.counts.ready
     now = seen.counts.claimed + waiting * min(1.0, 2.0 * job_share)
     fast, slow, at = seen.memory.get("load") or (now, now, seen.now)
     passed = max(0.0, seen.now - at)
-    remembered = SLOW * 2.0 ** max(0.0, margin)
     return (
         _smoothed(fast, now, passed, FAST * cold_start_seconds),
-        _smoothed(slow, now, passed, remembered * cold_start_seconds),
+        _smoothed(slow, now, passed, SLOW * cold_start_seconds),
     )
 
 

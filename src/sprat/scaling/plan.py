@@ -76,7 +76,8 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
     job_share = service.mean / own.wait_seconds
     if settings.max_jobs == 1:
         service = service.replace(mean=math.inf)  # who ends a job takes no other
-    view = Outlook(
+    is_behind = is_tight(own, cold_start, 0.0)
+    return Outlook(
         own=own,
         ready=sizing.ready(seen),
         oldest=seen.oldest_ready_seconds or 0.0,
@@ -85,18 +86,9 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         cold_start=cold_start,
         z=CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, learned), PATIENT[1]),
         caution=learned,
-        load=0.0,
+        load=estimates.load(seen, job_share=job_share, cold_start_seconds=cold_start),
+        due=ahead.due(seen, cold_start) if is_behind else ahead.Due(),
     )
-    return view.replace(
-        load=estimates.load(seen, **_averaging(view, job_share)),
-        due=ahead.due(seen, cold_start) if view.is_behind else ahead.Due(),
-    )
-
-
-def _averaging(view: Outlook, job_share: float) -> dict[str, float]:
-    """How the load is averaged."""
-    margin = view.caution if view.is_behind else 0.0
-    return {"job_share": job_share, "cold_start_seconds": view.cold_start, "margin": margin}
 
 
 def deviations(q: float) -> float:
@@ -120,8 +112,9 @@ def _notes(seen: Snapshot, view: Outlook) -> dict[str, Any]:
     else:
         notes.update(estimates.noted_caution(seen, view.caution))
     if is_tight(own, view.cold_start):
-        job_share = view.service.mean / own.wait_seconds
-        notes.update(estimates.noted_load(seen, **_averaging(view, job_share)))
+        share = view.service.mean / own.wait_seconds
+        load = estimates.noted_load(seen, job_share=share, cold_start_seconds=view.cold_start)
+        notes.update(load)
     return notes
 
 
