@@ -26,10 +26,11 @@ RUNGS = (
     {"pool"},
     {"registry"},
     {"store", "config", "worker_pool"},
-    {"launcher", "job", "regional_pool", "insight"},
-    {"processor", "checker", "reaper"},
+    {"launcher", "job", "regional_pool", "insight", "health"},
+    {"processor", "checker", "reaper", "client"},
     {"ahead", "child", "pulse", "scaler", "signals"},
     {"worker"},
+    {"reachable"},
     {"launchers"},
     {"triggers", "flatmachines"},
     {"using"},
@@ -46,7 +47,7 @@ ONLY_LATE = {
     "stores.sqlite": {"store"},
     "stores.postgres": {"store"},
     "stores.redis": {"store"},
-    "stores.http": {"store"},
+    "stores.http": {"store", "client"},
 }
 # Imports that point up the ladder, late: a URL or a name decides at run time what is needed.
 UPWARDS = {

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    T = TypeVar("T")
-
     from sprat.processor import Processor
     from sprat.pulse import Pulse
     from sprat.store import Store
+
+    T = TypeVar("T")
 
 LOOK_UP_SECONDS = 0.5  # an idle worker notices a signal within this
 STORE_RETRY_SECONDS = 0.2
@@ -146,6 +146,7 @@ class Worker:
             lambda: self._pool.exchange(self._me, settlements=settlements, claim=size)
         )
         if answer is None:
+            self._ahead.restore(settlements)
             return None
         if not answer.items:
             self._end_pulse()  # what comes next is a wait, with a heartbeat of its own
@@ -200,12 +201,8 @@ class Worker:
         self._store.happened(event, self._pool.name, self._settings)
 
     def _report(self, left: str) -> Report:
-        return Report(
-            worker_id=self._registration.worker_id,
-            jobs=self._jobs,
-            failed=self._failed,
-            left=left,
-        )
+        worker_id = self._registration.worker_id
+        return Report(worker_id=worker_id, jobs=self._jobs, failed=self._failed, left=left)
 
     # -- one job ----------------------------------------------------------------------------
 

@@ -18,8 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.cli.arguments import Namespace, Parser
+    from sprat.store import Store
 
-PLAIN = {"--max-jobs": int, "--idle": float, "--worker-id": str, "--isolation": str, "--url": str}
+PLAIN = {
+    "--max-jobs": int,
+    "--idle": float,
+    "--worker-id": str,
+    "--isolation": str,
+    "--serve": str,
+    "--url": str,
+}
 FINISHING = b"sprat: finishing the job, then leaving; once more hands the job back at once\n"
 HANDING_BACK = b"sprat: handing the job back\n"
 
@@ -32,6 +40,7 @@ class Asked:
     idle: float | None = None
     worker_id: str | None = None
     isolation: str | None = None
+    serve: str | None = None
     url: str | None = None
     json = False
 
@@ -46,7 +55,8 @@ def main(arguments: Sequence[str]) -> int:
         settings = _settings(state.settings, asked)
         job = processor.load(settings)
         worker_id = asked.worker_id or f"w-{payload.new_id()}"
-        report = Talking(store, asked.pool, job, settings=settings, worker_id=worker_id).run()
+        work = _work if asked.serve is None else _serve
+        report = work(store, asked, job, settings=settings, worker_id=worker_id)
     if asked.json:
         _print_json(report)
     else:
@@ -73,6 +83,44 @@ class Talking(worker.Worker):
     def _on_signal(self) -> None:
         os.write(2, HANDING_BACK if self._signals else FINISHING)  # print is not for handlers
         super()._on_signal()
+
+
+def _work(
+    store: Store,
+    asked: Asked | Namespace,
+    job: processor.Processor,
+    *,
+    settings: model.PoolSettings,
+    worker_id: str,
+) -> worker.Report:
+    return Talking(store, asked.pool, job, settings=settings, worker_id=worker_id).run()
+
+
+def _serve(
+    store: Store,
+    asked: Asked | Namespace,
+    job: processor.Processor,
+    *,
+    settings: model.PoolSettings,
+    worker_id: str,
+) -> worker.Report:
+    """Work, and be there for those who ask; known to the orchestrator, if the store is one."""
+    from sprat.client import Client
+    from sprat.reachable import Presence, Reachable
+
+    class TalkingReachable(Reachable, Talking):
+        pass
+
+    presence = Presence(
+        str(asked.serve),
+        lambda: TalkingReachable(store, asked.pool, job, settings=settings, worker_id=worker_id),
+        say=_say,
+    )
+    if not store.url.startswith(("http://", "https://")):
+        return presence.run(None)
+    return presence.run(
+        Client(store.url, worker_id=worker_id, worker_type=asked.pool, endpoint_url=presence.url)
+    )
 
 
 def _plainly(arguments: Sequence[str]) -> Asked | None:
@@ -136,6 +184,9 @@ def parser() -> Parser:
     made.add_argument("--worker-id", metavar="ID", help="the worker's name; else a random one")
     made.add_argument(
         "--isolation", choices=ISOLATIONS, help="each job in a child process, or in this one"
+    )
+    made.add_argument(
+        "--serve", metavar="HOST:PORT", help="answer GET /health there; a port alone: on loopback"
     )
     return made
 

@@ -1,0 +1,150 @@
+"""For workers of your own: register with an orchestrator, say how you are, report what is done.
+
+docs/recipes/own-worker.md has a whole worker; `sprat work --serve` uses the same.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from sprat import health, jsontext
+from sprat.errors import InvalidInput, StoreMismatch, StoreUnavailable, UnknownWorker
+
+LONGEST_PAUSE_SECONDS = 30.0
+TIMEOUT_SECONDS = 10.0
+TRY_AGAIN = (429, 500, 502, 503, 504)
+
+
+def pause_after(failures: int) -> float:
+    """How long to wait after so many failed registrations in a row: 1, 2, 4 ... 30 s. Pure."""
+    return min(LONGEST_PAUSE_SECONDS, 2.0 ** min(failures - 1, 10))
+
+
+class Client:
+    """One worker, as an orchestrator knows it. Not to be shared between threads."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        worker_id: str,
+        worker_type: str,
+        endpoint_url: str,
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> None:
+        """The API key is in SPRAT_API_KEY, as for every command."""
+        from sprat.stores.http.address import read
+
+        if not url.startswith(("http://", "https://")):
+            raise InvalidInput(f"{url!r} is no orchestrator: write http://host:port")
+        self._address = read(url)
+        self._about = {
+            "worker_id": worker_id,
+            "worker_type": worker_type,
+            "endpoint_url": endpoint_url,
+            "capabilities": dict(capabilities or {}),
+        }
+        self._path = quote(worker_id, safe="")
+        self._unreported: list[dict[str, Any]] = []
+        self._secret: str | None = None
+        self.operation: str | None = None  # what it is working on
+
+    def health(self) -> dict[str, str | None]:
+        """The answer to `GET {endpoint_url}/health`."""
+        return health.answer(self.operation)
+
+    def finish(
+        self,
+        operation_id: str,
+        *,
+        result: object = None,
+        error: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        """Remember how an operation ended, to be reported when the worker registers next."""
+        how = {"result": result, "error": error, "token": token}
+        self._unreported.append({"operation_id": operation_id, **how})
+        if self.operation == operation_id:
+            self.operation = None
+
+    def register(self) -> list[str]:
+        """Register, now or again, and report what is finished; the operations to stop. Nothing
+        is forgotten before it was heard."""
+        reported = list(self._unreported)
+        now = {"current_operation_id": self.operation, "completed_operations": reported}
+        told = self.call("POST", "/api/v1/workers/register", {**self._about, **now})
+        self._secret = told["secret"]
+        del self._unreported[: len(reported)]
+        return list(told["stop_operations"])
+
+    def register_in_time(self, sleep: Callable[[float], object] = time.sleep) -> list[str]:
+        """The same, for as long as it takes; only what no waiting mends is an error."""
+        failures = 0
+        while True:
+            try:
+                return self.register()
+            except StoreUnavailable:
+                failures += 1
+                sleep(pause_after(failures))
+
+    def is_known(self) -> bool:
+        """Whether the orchestrator still knows this worker; if not, register again."""
+        try:
+            return bool(self.call("GET", f"/api/v1/workers/{self._path}"))
+        except UnknownWorker:
+            return False
+
+    def deregister(self) -> None:
+        """Leave; what it holds is handed back."""
+        self.call("DELETE", f"/api/v1/workers/deregister/{self._path}")
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """Any other route (docs/reference/routes.md), with this worker's key and secret."""
+        content = None if body is None else jsontext.dumps(body)
+        connection = self._connection()
+        try:
+            connection.request(method, self._address.prefix + path, content, self._headers())
+            answer = connection.getresponse()
+            return _read(answer.status, answer.read())
+        except ssl.SSLCertVerificationError as error:
+            raise InvalidInput(f"{error.verify_message}: see SPRAT_CA_FILE") from None
+        except (OSError, http.client.HTTPException) as error:
+            why = str(error) or type(error).__name__
+            raise StoreUnavailable(f"no answer from {self._address.shown}: {why}") from None
+        finally:
+            connection.close()
+
+    def _headers(self) -> dict[str, str]:
+        given = {
+            "Authorization": self._address.key and f"Bearer {self._address.key}",
+            "Sprat-Worker-Secret": self._secret,
+            "Content-Type": "application/json",
+        }
+        return {name: value for name, value in given.items() if value}
+
+    def _connection(self) -> http.client.HTTPConnection:
+        at = self._address
+        if not at.is_tls:
+            return http.client.HTTPConnection(at.host, at.port, timeout=TIMEOUT_SECONDS)
+        tls = ssl.create_default_context(cafile=at.ca_file)
+        if at.client_certificate:
+            tls.load_cert_chain(at.client_certificate, at.client_key)
+        return http.client.HTTPSConnection(at.host, at.port, timeout=TIMEOUT_SECONDS, context=tls)
+
+
+def _read(status: int, content: bytes) -> Any:
+    try:
+        answer = jsontext.loads(content.decode()) if content else {}
+    except ValueError:
+        raise StoreMismatch(f"this is no orchestrator: it answers with status {status}") from None
+    if status < 300:
+        return answer
+    message = str(answer.get("message", f"status {status}"))
+    if status in TRY_AGAIN:
+        raise StoreUnavailable(message)
+    raise (UnknownWorker if answer.get("error") == "unknown_worker" else InvalidInput)(message)
