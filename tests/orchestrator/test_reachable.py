@@ -22,6 +22,8 @@ from servers.orchestrator import OPEN, Served
 
 from sprat import client, health
 from sprat.errors import InvalidInput, StoreUnavailable
+from sprat.lifecycle import Lifecycle
+from sprat.orchestrator import fleet
 from sprat.store import Store, open_store
 
 PATIENCE = 60.0
@@ -206,6 +208,17 @@ def test_a_worker_is_registered_with_its_endpoint_and_says_what_it_does(
         until(lambda: store.get(item).status == "done")
     assert worker.process.returncode == 0
     assert ask(served.url, "/api/v1/workers")[1]["workers"] == [], "it left"
+
+
+def test_a_server_that_may_probe_sees_the_worker_as_healthy(tmp_path: Path, store: Store) -> None:
+    rules = Lifecycle(probe_hosts=("127.0.0.0/8",), health_check_interval=0.2)
+    served = Served(store, OPEN.replace(lifecycle=rules))
+    with working(tmp_path, served.url):
+        until(lambda: known(store))
+        until(lambda: fleet.health(store.backend, "w1").worker_status == "idle")
+        assert fleet.health(store.backend, "w1").failures == 0
+    served.stop()
+    served.join()
 
 
 def test_a_worker_that_was_removed_registers_again(
