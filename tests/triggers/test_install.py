@@ -153,7 +153,7 @@ def test_real_cron_fires_an_installed_trigger(
     running = subprocess.Popen(with_cron("sh", "-c", script), env=env, start_new_session=True)
     try:
         end = time.monotonic() + 180
-        while not fired.exists():
+        while not (fired.exists() and fired.read_text().endswith("\n")):
             assert running.poll() is None, "cron ended"
             assert time.monotonic() < end, "cron did not fire"
             time.sleep(0.2)
