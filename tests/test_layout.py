@@ -20,6 +20,7 @@ RUNGS = (
     {"model"},
     {"retry", "histogram", "payload", "environment", "awaiting", "schedule", "text_file"},
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
+    {"placement"},
     {"backend", "lifecycle", "settings", "trigger", "yaml_tree"},
     {"simulation", "machine"},
     {"stores.memory", "stores.sqlite", "stores.postgres", "stores.redis", "stores.http"},

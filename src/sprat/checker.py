@@ -7,6 +7,7 @@ decide on the same observation one wins, and the others look again.
 from __future__ import annotations
 
 from sprat import insight, model
+from sprat.errors import LaunchFailed, SpratError
 from sprat.launcher import open_launcher
 from sprat.record import Record
 from sprat.scaling import policies
@@ -43,22 +44,57 @@ def check(
     min_workers: int | None = None,
     launcher: Launcher | None = None,
     dry_run: bool = False,
+    settings: model.PoolSettings | None = None,
+    group: str | None = None,
 ) -> Checked:
-    """Run one pass and start the workers that it decided on. A dry run changes nothing."""
-    settings = store.pool(pool).state().settings
+    """Run one pass and start the workers that it decided on. A dry run changes nothing. With a
+    group, only the work and the workers of that group count, and who is launched belongs to it."""
+    settings = settings or store.pool(pool).state().settings
     high = settings.max_workers if max_workers is None else max_workers
     low = settings.min_workers if min_workers is None else min_workers
     settings = settings.replace(max_workers=high, min_workers=min(low, high))
     if dry_run:
-        seen = insight.observe(store, pool, settings)
+        seen = insight.observe(store, pool, settings, group)
         return _checked(seen, policies.decide(seen, settings), (), model.Reaped())
-    done = decide(store, pool, settings)
+    tend(store, pool, settings, launcher)
+    done = decide(store, pool, settings, group)
     if done.spawned:
         launch(store, pool, settings, done.spawned_ids, launcher)
     return done
 
 
-def decide(store: Store, pool: str, settings: model.PoolSettings) -> Checked:
+def tend(
+    store: Store, pool: str, settings: model.PoolSettings, launcher: Launcher | None = None
+) -> None:
+    """Ask the launcher what it knows of the pool's workers: who is gone, or will never come, frees
+    slot and items now instead of when a deadline has passed."""
+    if launcher is None and settings.launcher == "process":
+        return  # a nest sees its workers end
+    alive = store.workers.list(status=model.LIVE, pool_id=pool)
+    try:
+        starter = launcher or open_launcher(settings.launcher)
+        gone = starter.tend(store.url, pool, settings, alive)
+    except SpratError as error:  # the pass goes on; deadlines and leases say the same, later
+        import logging
+
+        logging.getLogger("sprat").warning("cannot look after the workers of %s: %s", pool, error)
+        return
+    never_came: dict[str, list[str]] = {}
+    for worker in alive:
+        why = gone.get(worker.worker_id)
+        if why is None:
+            continue
+        if worker.status == model.STARTING:
+            never_came.setdefault(why, []).append(worker.worker_id)
+        else:
+            store.workers.update_status(worker, model.LOST, reason=why)
+    for why, worker_ids in never_came.items():
+        give_up(store, worker_ids, why)
+
+
+def decide(
+    store: Store, pool: str, settings: model.PoolSettings, group: str | None = None
+) -> Checked:
     """A pass without its last step: the reservations are made, somebody has to start them."""
     store.backend.begin_check(pool)
     reaped = store.workers.reap(pool)
@@ -66,7 +102,7 @@ def decide(store: Store, pool: str, settings: model.PoolSettings) -> Checked:
         store.happened(model.WORKER_LOST, pool, settings)
         store.happened(model.POOL_EMPTY, pool, settings)  # if that was the last attempt
     for _ in range(TRIES):
-        seen = insight.observe(store, pool, settings)
+        seen = insight.observe(store, pool, settings, group)
         decision = policies.decide(seen, settings)
         insight.remember(store, seen, decision)
         if not decision.launch and not decision.drain:
@@ -89,6 +125,10 @@ def launch(
     try:
         starter = launcher or open_launcher(settings.launcher)
         starter.launch(store.url, pool, settings, worker_ids)
+    except LaunchFailed as error:
+        give_up(store, error.worker_ids, f"not launched: {error}")
+        if len(error.worker_ids) == len(worker_ids):
+            raise
     except Exception as error:
         give_up(store, worker_ids, f"not launched: {error}")
         raise

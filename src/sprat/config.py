@@ -234,7 +234,7 @@ def _setting(leaf: Leaf, name: str, what: str, path: str) -> object:
     value: object = _plain(leaf)
     if name.endswith("_seconds"):
         value = seconds(value)
-    elif name == "policy_options" and isinstance(value, dict):
+    elif name in ("policy_options", "launcher_options") and isinstance(value, dict):
         value = {k: seconds(v) if str(k).endswith("_seconds") else v for k, v in value.items()}
     try:
         settings.CHECKS[name](value, what)

@@ -44,6 +44,14 @@ class MissingExtra(SpratError, ImportError):
     """The feature needs a package that is not installed."""
 
 
+class LaunchFailed(SpratError):
+    """Some of the workers that were to be started could not be: those of these ids."""
+
+    def __init__(self, message: str, worker_ids: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.worker_ids = worker_ids
+
+
 class JobError(SpratError):
     """What a job raises to say how it failed; any other exception costs an attempt."""
 

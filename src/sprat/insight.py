@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 KIND = "scaling"
 
 
-def observe(store: Store, pool: str, settings: PoolSettings) -> Snapshot:
+def observe(store: Store, pool: str, settings: PoolSettings, group: str | None = None) -> Snapshot:
     """A snapshot for the policy that the settings name."""
     policy = policies.find(settings.policy)
-    seen = store.pool(pool).observe()
+    seen = store.pool(pool).observe(group)
     if getattr(policy, "REMEMBERS", False):
         kept = store.backend.document(KIND, _name(seen))
         if kept is not None:

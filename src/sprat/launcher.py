@@ -8,17 +8,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sprat.model import PoolSettings
+    from sprat.model import PoolSettings, WorkerRecord
     from sprat.store import Store
 
 
 class Launcher:
-    """Starts one worker for each reserved id and returns at once. A launch that cannot even be
-    begun raises; one that fails later is noticed by its deadline, or reported as lost."""
+    """Starts workers in one kind of place, and knows what becomes of them there."""
 
     def launch(
         self, url: str, pool: str, settings: PoolSettings, worker_ids: Sequence[str]
     ) -> None:
+        """Start one worker for each reserved id and return at once; the same id twice is one
+        worker. What cannot be begun raises (LaunchFailed when it is only some of them); what
+        fails later is noticed by `tend`, or by its deadline."""
+        raise NotImplementedError
+
+    def tend(
+        self, url: str, pool: str, settings: PoolSettings, workers: Sequence[WorkerRecord]
+    ) -> dict[str, str]:
+        """Clear away what workers left behind, and say which of these, the live ones of the pool,
+        are gone or will never come, and why. Every pass begins with it."""
+        return {}
+
+    def start_pass(self, url: str, pool: str, settings: PoolSettings) -> None:
+        """Run a scaling pass of the pool beside the caller, and do not wait for it."""
         raise NotImplementedError
 
 
@@ -35,4 +48,12 @@ def open_launcher(name: str) -> Launcher:
         from sprat.launchers.process import ProcessLauncher
 
         return ProcessLauncher()
-    raise InvalidInput(f"unknown launcher {name!r}: use process")
+    if name == "docker":
+        from sprat.launchers.docker import DockerLauncher
+
+        return DockerLauncher()
+    if name == "kubernetes":
+        from sprat.launchers.kubernetes import KubernetesLauncher
+
+        return KubernetesLauncher()
+    raise InvalidInput(f"unknown launcher {name!r}: use process, docker or kubernetes")

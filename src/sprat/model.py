@@ -160,7 +160,8 @@ class PoolSettings(Record):
     retry_base_seconds: float = 0.4  # before the second attempt, doubled for each one after it
     retry_cap_seconds: float = 300.0
 
-    launcher: str = "process"
+    launcher: str = "process"  # where workers are started: one of placement/
+    launcher_options: Mapping[str, Any] = {}  # its own settings
     policy: str = "slo"  # how many workers there should be: one of scaling/policies.py
     policy_options: Mapping[str, Any] = {}  # its own settings
     min_workers: int = 0

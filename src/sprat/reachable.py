@@ -28,7 +28,7 @@ class Reachable(Worker):
 
     def is_at(self, endpoint_url: str) -> None:
         """Before it runs."""
-        facts = {"endpoint_url": endpoint_url}
+        facts = {**self._registration.metadata, "endpoint_url": endpoint_url}
         self._registration = self._registration.replace(metadata=facts)
 
     def run(self) -> Report:

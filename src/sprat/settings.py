@@ -10,7 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-LAUNCHERS = ("process",)
 ISOLATIONS = ("process", "none")
 MAX_WORKERS = 100_000
 
@@ -32,6 +31,10 @@ def changed(now: PoolSettings, changes: Mapping[str, object]) -> PoolSettings:
         from sprat.scaling import policies
 
         policies.check(after)
+    if changes.keys() & {"launcher", "launcher_options"}:
+        from sprat import placement
+
+        placement.options(after.launcher, after.launcher_options)
     return after
 
 
@@ -117,7 +120,13 @@ def _policy(value: object, name: str) -> None:
     policies.find(value)
 
 
-def _policy_options(value: object, name: str) -> None:
+def _launcher(value: object, name: str) -> None:
+    from sprat.placement import LAUNCHERS
+
+    _one_of(*LAUNCHERS)(value, name)
+
+
+def _options(value: object, name: str) -> None:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise InvalidInput(f"{name} must be a mapping from option to value, not {value!r}")
 
@@ -150,9 +159,10 @@ CHECKS: dict[str, Callable[[object, str], object]] = {
     "retry_base_seconds": _seconds,
     "retry_cap_seconds": _seconds,
     "heartbeat_seconds": _some_seconds,
-    "launcher": _one_of(*LAUNCHERS),
+    "launcher": _launcher,
+    "launcher_options": _options,
     "policy": _policy,
-    "policy_options": _policy_options,
+    "policy_options": _options,
     "min_workers": _whole(0, MAX_WORKERS),
     "max_workers": _whole(0, MAX_WORKERS),
     "max_jobs": _whole(0, 1_000_000_000),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         retry_base_seconds: float
         retry_cap_seconds: float
         launcher: str
+        launcher_options: Mapping[str, Any]
         policy: str
         policy_options: Mapping[str, Any]
         min_workers: int

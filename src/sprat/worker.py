@@ -26,8 +26,8 @@ from sprat.signals import Signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from sprat.processor import Processor
     from sprat.pulse import Pulse
@@ -67,6 +67,8 @@ class Worker:
         settings: model.PoolSettings,
         worker_id: str,
         reserved: bool = False,
+        capabilities: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self._store = store
         self._pool = store.pool(pool)
@@ -80,6 +82,8 @@ class Worker:
             pid=os.getpid(),
             lease_seconds=self._lease,
             reserved=reserved,
+            capabilities=tuple(capabilities),
+            metadata=metadata or {},
         )
         here = settings.isolation == "none"
         self._ahead = Ahead(settings.claim_ahead if here else 1)
@@ -116,8 +120,7 @@ class Worker:
                 return LOST
             item = self._next()
             if item is not None:
-                settled = self._process(item)
-                if settled is not None:
+                if (settled := self._process(item)) is not None:
                     self._ahead.settle(settled)
                 self._jobs += 1
                 if self._jobs == self._settings.max_jobs:

@@ -12,10 +12,12 @@ import sys
 from sprat import model, payload, processor, worker
 from sprat.cli import DONE, FAILED
 from sprat.cli.target import known_pool, open_existing
+from sprat.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from sprat.cli.arguments import Namespace, Parser
     from sprat.store import Store
@@ -26,6 +28,7 @@ PLAIN = {
     "--worker-id": str,
     "--isolation": str,
     "--serve": str,
+    "--group": str,
     "--url": str,
 }
 FINISHING = b"sprat: finishing the job, then leaving; once more hands the job back at once\n"
@@ -41,12 +44,16 @@ class Asked:
     worker_id: str | None = None
     isolation: str | None = None
     serve: str | None = None
+    group: str | None = None
+    launched: bool = False
     url: str | None = None
     json = False
 
 
 def main(arguments: Sequence[str]) -> int:
     asked = _plainly(arguments) or parser().parse_args(arguments)
+    if asked.launched and asked.worker_id is None:
+        raise InvalidInput("--launched needs the --worker-id that the place was made for")
     with open_existing(asked.url) as store:
         os.environ["SPRAT_URL"] = store.url  # for jobs that push
         state = store.pool(asked.pool).state()
@@ -93,7 +100,19 @@ def _work(
     settings: model.PoolSettings,
     worker_id: str,
 ) -> worker.Report:
-    return Talking(store, asked.pool, job, settings=settings, worker_id=worker_id).run()
+    return Talking(
+        store, asked.pool, job, settings=settings, worker_id=worker_id, **_place(asked)
+    ).run()
+
+
+def _place(asked: Asked | Namespace) -> dict[str, Any]:
+    """What is known of this worker besides its name. SPRAT_PLACE is where its launcher put it."""
+    place = os.environ.get("SPRAT_PLACE")
+    return {
+        "reserved": asked.launched,
+        "capabilities": () if asked.group is None else (payload.label(asked.group, "group"),),
+        "metadata": {} if place is None else {"place": place},
+    }
 
 
 def _serve(
@@ -113,7 +132,9 @@ def _serve(
 
     presence = Presence(
         str(asked.serve),
-        lambda: TalkingReachable(store, asked.pool, job, settings=settings, worker_id=worker_id),
+        lambda: TalkingReachable(
+            store, asked.pool, job, settings=settings, worker_id=worker_id, **_place(asked)
+        ),
         say=_say,
     )
     if not store.url.startswith(("http://", "https://")):
@@ -130,8 +151,8 @@ def _plainly(arguments: Sequence[str]) -> Asked | None:
     pools = []
     while words:
         word = words.pop(0)
-        if word == "--json":
-            asked.json = True
+        if word in ("--json", "--launched"):
+            setattr(asked, word[2:], True)
         elif word in PLAIN and words and words[0][:1] not in ("-", ""):
             try:
                 value = PLAIN[word](words.pop(0))
@@ -154,6 +175,7 @@ def _settings(settings: model.PoolSettings, asked: Asked | Namespace) -> model.P
         "max_jobs": asked.max_jobs,
         "idle_seconds": asked.idle,
         "isolation": asked.isolation,
+        "directory": os.environ.get("SPRAT_DIRECTORY"),
     }
     given = {name: value for name, value in changes.items() if value is not None}
     if not given:
@@ -182,6 +204,14 @@ def parser() -> Parser:
         help="leave after so long without work; 0: as soon as none is ready",
     )
     made.add_argument("--worker-id", metavar="ID", help="the worker's name; else a random one")
+    made.add_argument(
+        "--launched",
+        action="store_true",
+        help="a pass made the place for --worker-id; leave if it was given up since",
+    )
+    made.add_argument(
+        "--group", metavar="NAME", help="take work of this machine group too, not only of none"
+    )
     made.add_argument(
         "--isolation", choices=ISOLATIONS, help="each job in a child process, or in this one"
     )

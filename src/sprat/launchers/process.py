@@ -33,6 +33,9 @@ class ProcessLauncher(Launcher):
     ) -> None:
         start_nest(url, pool, settings, worker_ids)
 
+    def start_pass(self, url: str, pool: str, settings: PoolSettings) -> None:
+        start_nest(url, pool, settings)
+
 
 class OrderedLauncher(ProcessLauncher):
     """Starts workers that run a machine (see machine_room) instead of their pool's processor."""

@@ -62,6 +62,7 @@ def decision(policy: str, seen: Snapshot, settings: PoolSettings, want: Want) ->
         drain=drain,
         max_workers=settings.max_workers,
         start_deadline_seconds=settings.start_deadline_seconds,
+        capabilities=() if seen.group is None else (seen.group,),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sprat import model
 from sprat.errors import SpratError
-from sprat.launchers.process import start_nest
+from sprat.launcher import open_launcher
 from sprat.scaling.brake import pause_left
 
 TYPE_CHECKING = False
@@ -83,7 +83,7 @@ def _start_pass(store: Store, pool: str, settings: PoolSettings) -> bool:
         return False
     if pause_left(store.pool(pool).observe()) > 0:
         return False  # workers do not come to work: a nest tries again when it is time
-    start_nest(store.url, pool, settings)
+    open_launcher(settings.launcher).start_pass(store.url, pool, settings)
     return True
 
 

@@ -1,0 +1,42 @@
+"""Where workers run: the launchers by name, and the options that each of them takes.
+
+A launcher's options are a module here with a record `Options` (the defaults) and CHECKS for each of
+them; it may have `check(options)`, which looks at all of them together. What starts workers with
+them is in launchers/. A module is imported when a pool asks for it.
+"""
+
+from __future__ import annotations
+
+from sprat.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+LAUNCHERS = ("process", "docker", "kubernetes")
+
+
+def options(launcher: str, given: Mapping[str, Any]) -> Any:
+    """The options of a launcher as its record, each checked, or InvalidInput."""
+    home = _home(launcher)
+    try:
+        for name, value in given.items():
+            if name not in home.CHECKS:
+                from sprat.scaling.options import nearest
+
+                known = nearest(name, home.CHECKS) if home.CHECKS else ": it has none"
+                raise InvalidInput(f"it has no option {name!r}{known}")
+            home.CHECKS[name](value, name)
+        made = home.Options(**given)
+        if hasattr(home, "check"):
+            home.check(made)
+    except InvalidInput as error:
+        raise InvalidInput(f"the launcher {launcher}: {error}") from None
+    return made
+
+
+def _home(launcher: str) -> Any:
+    if launcher not in LAUNCHERS:
+        raise InvalidInput(f"unknown launcher {launcher!r}: use {' or '.join(LAUNCHERS)}")
+    return __import__(f"sprat.placement.{launcher}", fromlist=["CHECKS"])
