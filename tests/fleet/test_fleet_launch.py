@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 from fleets import Fleet, eventually
+
+from sprat.launchers.clerk import Clerk, begin
 
 BROKEN = {
     "no such module": ({"handler": "nowhere:run"}, "the handler nowhere:run cannot be imported"),
@@ -99,3 +102,32 @@ def test_changed_settings_reach_the_workers_that_come_next(broken: Fleet, tmp_pa
     (broken.place / "go").touch()
     broken.until_done(3)
     assert [broken.item(i).result for i in ids] == ["old", "better", "better"]
+
+
+def test_a_nest_whose_log_is_gone_says_so_in_one_sentence(
+    broken: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot start the next nest: a directory was deleted with all that was in it."""
+    logs = broken.place / "logs"
+    logs.mkdir()
+    monkeypatch.setenv("SPRAT_LOG", str(logs / "nests.log"))
+    broken.set(directory=str(broken.place / "gone"), start_on_push=True)
+    broken.push()
+    eventually(lambda: broken.workers("lost"))
+    with open(logs / "nests.log") as log:
+        shutil.rmtree(logs)
+        broken.until_gone()
+        assert log.read() == (
+            f"sprat: SPRAT_LOG: {logs}/nests.log cannot be written: No such file or directory\n"
+        )
+
+
+def test_a_store_that_is_gone_is_complained_about_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clerk = Clerk(f"sqlite:///{tmp_path}/gone/fleet.db", "papers")
+    assert [clerk.run(begin, []) for _ in range(3)] == [None] * 3
+    clerk.dismiss()
+    assert capsys.readouterr().err == (
+        f"sprat: the directory of {tmp_path}/gone/fleet.db does not exist: create it first\n"
+    )

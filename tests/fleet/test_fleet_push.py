@@ -106,10 +106,15 @@ def test_workers_outlive_their_nest_and_start_another(starting: Fleet, tmp_path:
 def test_a_push_survives_a_fleet_that_cannot_be_started(
     starting: Fleet, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("SPRAT_LOG", str(starting.place / "missing" / "log"))
-    item = starting.push()
+    log = starting.place / "missing" / "log"
+    with monkeypatch.context() as patch:
+        patch.setenv("SPRAT_LOG", str(log))
+        item = starting.push()
     assert starting.item(item).status == "pending"
-    assert "no workers were started" in caplog.text
+    why = f"SPRAT_LOG: {log} cannot be written: No such file or directory"
+    assert f"no workers were started for papers: {why}" in caplog.text
+    starting.push()  # no pass is on its way, and this one knows
+    starting.until_done(2)
 
 
 def test_a_program_that_ignores_its_children_can_push(starting: Fleet) -> None:

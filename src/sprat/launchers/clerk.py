@@ -50,6 +50,7 @@ class Clerk:
         self._pool = pool
         self._pid = 0
         self._to = self._from = -1
+        self._complaint = ""
 
     def run(
         self,
@@ -65,8 +66,19 @@ class Clerk:
             meanwhile()
             said = sent and _line(self._from)
             if said:
-                return _orders(jsontext.loads(said.decode()))
+                return self._heard(jsontext.loads(said.decode()))
             self.dismiss()
+        return None
+
+    def _heard(self, said: Any) -> Orders | None:
+        """Its answer; a complaint is logged once, however often the errand is tried again."""
+        if not isinstance(said, str):
+            self._complaint = ""
+            return _orders(said)
+        if said != self._complaint:
+            sys.stderr.write(f"sprat: {said}\n")
+            sys.stderr.flush()
+        self._complaint = said
         return None
 
     def dismiss(self) -> None:
@@ -107,9 +119,7 @@ class Clerk:
         os.close(write)
 
 
-def _orders(said: Any) -> Orders | None:
-    if said is None:
-        return None
+def _orders(said: Any) -> Orders:
     settings, version, launch, wake_in = said
     return Orders(
         settings=model.PoolSettings.of(settings),
@@ -217,7 +227,8 @@ ERRANDS: dict[str, Callable[..., Orders]] = {
 
 
 def _serve(url: str, pool: str, read: int, write: int) -> None:
-    """Run errands until the nest closes its end, or is gone."""
+    """Run errands until the nest closes its end, or is gone. What cannot be done is answered
+    with why."""
     code = 1
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -225,28 +236,26 @@ def _serve(url: str, pool: str, read: int, write: int) -> None:
         store = open_store(url)
         while line := _line(read):
             name, *arguments = jsontext.loads(line.decode())
-            answer = jsontext.dumps(_do(store, pool, name, arguments)).encode() + b"\n"
-            while answer:
-                answer = answer[os.write(write, answer) :]
+            _answer(write, _do(store, pool, name, arguments))
         store.close()
         code = 0
     except SpratError as error:
-        _complain(error)
+        _answer(write, str(error))
     finally:
         os._exit(code)
 
 
-def _do(store: Store, pool: str, name: str, arguments: Sequence[Any]) -> Orders | None:
+def _do(store: Store, pool: str, name: str, arguments: Sequence[Any]) -> Orders | str:
     try:
         return ERRANDS[name](store, pool, *arguments)
     except SpratError as error:
-        _complain(error)
-        return None
+        return str(error)
 
 
-def _complain(error: SpratError) -> None:
-    sys.stderr.write(f"sprat: {error}\n")
-    sys.stderr.flush()
+def _answer(write: int, answer: Orders | str) -> None:
+    line = jsontext.dumps(answer).encode() + b"\n"
+    while line:
+        line = line[os.write(write, line) :]
 
 
 def _line(descriptor: int) -> bytes:

@@ -69,11 +69,15 @@ class Nest:
             signal.signal(number, self._pass_on)
         preload(self._url)
         try:
-            return self._run(worker_ids)
+            self._run(worker_ids)
+            return 0
+        except SpratError as error:  # the next push or check makes good
+            sys.stderr.write(f"sprat: {error}\n")
+            return 1
         finally:
             self._clerk.dismiss()
 
-    def _run(self, worker_ids: list[str]) -> int:
+    def _run(self, worker_ids: list[str]) -> None:
         orders = self._send(begin, worker_ids, meanwhile=_import_the_rest)
         while orders is not None:
             if orders.launch:
@@ -88,7 +92,6 @@ class Nest:
                 orders = self._send(report, gone)
             else:
                 orders = self._send(carry_on, gone, self._version, self._order)
-        return 0
 
     def _send(
         self,

@@ -86,17 +86,16 @@ def run_apart(command: list[str], environment: dict[str, str]) -> None:
     """Start a program in a session of its own, and do not wait for it."""
     # The shell forks and leaves at once: whoever starts it is not left with a zombie.
     command = ["/bin/sh", "-c", '"$@" &', "sh", *command]
-    log = os.environ.get("SPRAT_LOG", os.devnull)
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    log = _log()
     try:
         pid = os.posix_spawn(
             command[0],
             command,
             environment,
             file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, log, append, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
+                (os.POSIX_SPAWN_DUP2, log, 1),
+                (os.POSIX_SPAWN_DUP2, log, 2),
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),  # last: the log may be 0
             ],
             setsid=True,
             # Whatever the caller ignores or holds back, a nest needs them all.
@@ -105,7 +104,18 @@ def run_apart(command: list[str], environment: dict[str, str]) -> None:
         )
     except OSError as error:
         raise SpratError(f"no process can be started: {error}") from error
+    finally:
+        os.close(log)
     try:
         os.waitpid(pid, 0)
     except ChildProcessError:
         pass  # the caller ignores SIGCHLD, or waits for all children elsewhere
+
+
+def _log() -> int:
+    """Where a process that nobody watches says what is wrong."""
+    path = os.environ.get("SPRAT_LOG") or os.devnull
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise SpratError(f"SPRAT_LOG: {path} cannot be written: {error.strerror}") from error

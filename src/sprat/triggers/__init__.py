@@ -83,7 +83,11 @@ def _start_pass(store: Store, pool: str, settings: PoolSettings) -> bool:
         return False
     if pause_left(store.pool(pool).observe()) > 0:
         return False  # workers do not come to work: a nest tries again when it is time
-    open_launcher(settings.launcher).start_pass(store.url, pool, settings)
+    try:
+        open_launcher(settings.launcher).start_pass(store.url, pool, settings)
+    except SpratError:
+        store.backend.begin_check(pool)  # it is not on its way: the next push has to try
+        raise
     return True
 
 
