@@ -183,6 +183,8 @@ def _lock(place: Path, what: str, kind: int) -> int:
 def _leave(owner: int, place: Path, users: int) -> None:
     if os.getpid() != owner:
         return
+    if owner in _control:
+        _control.pop(owner).close()
     try:
         fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
