@@ -71,9 +71,11 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def sprat_run(place: Path, *arguments: str, die_at: str = "") -> subprocess.CompletedProcess[str]:
+def sprat_run(
+    place: Path, *arguments: str, machine: str = "steps.yml", die_at: str = ""
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "SPRAT_URL": f"sqlite:///{place}/s.db", "DIE_AT": die_at}
-    command = [sys.executable, "-m", "sprat.run", "--machine", "steps.yml", "--execution-id", "x1"]
+    command = [sys.executable, "-m", "sprat.run", "--machine", machine, "--execution-id", "x1"]
     return subprocess.run(
         [*command, *arguments],
         cwd=place,
@@ -108,6 +110,29 @@ def test_an_id_that_was_used_is_not_begun_anew_by_accident(place: Path) -> None:
     twice = sprat_run(place, "--input", given)
     assert twice.returncode == 2
     assert "execution x1 of steps is known already: --resume goes on with it" in twice.stderr
+
+
+def test_what_is_not_known_is_not_resumed(place: Path) -> None:
+    """Somebody who mistypes an id, or a file, must not begin the whole work again."""
+    unknown = sprat_run(place, "--resume")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert unknown.stderr == (
+        "sprat: there is no execution x1 to resume: without --resume it begins\n"
+    )
+    assert not (place / "log").exists()
+    assert sprat_run(place, "--input", json.dumps({"log": str(place / "log")})).returncode == 0
+    other = sprat_run(place, "--resume", machine="inner.yml")
+    assert (other.returncode, other.stdout) == (2, "")
+    assert other.stderr == "sprat: execution x1 is one of steps, not of inner\n"
+
+
+def test_a_worker_has_nothing_to_resume() -> None:
+    text = """
+    settings: {heartbeat_interval: 1}
+    states: {a: {type: initial, transitions: [{to: b}]}, b: {type: final}}
+    """
+    with pytest.raises(InvalidInput, match="is a worker: it has nothing to resume"):
+        run(open_store("memory://"), text, execution_id="x", resume=True)
 
 
 def test_of_two_that_run_the_same_execution_the_last_one_goes_on() -> None:

@@ -33,17 +33,30 @@ class Keeper:
         self._id = payload.worker_id(execution_id)
         self._version = 0
         found = store.backend.document(KIND, self._id)
-        self.found: dict[str, Any] | None = None
+        self._found: dict[str, Any] | None = None
         if found is not None:
             self._version = found.version
-            self.found = jsontext.loads(found.body)
+            self._found = jsontext.loads(found.body)
 
-    def refuse_if_known(self, machine: Machine) -> None:
-        if self.found is not None:
+    def new(self, machine: Machine) -> dict[str, Any]:
+        """Nothing, for a run that begins; InvalidInput if its id was used already."""
+        if self._found is not None:
             raise InvalidInput(
-                f"execution {self._id} of {self.found.get('machine', machine.name)} is known "
+                f"execution {self._id} of {self._found.get('machine', machine.name)} is known "
                 f"already: --resume goes on with it, another id begins anew"
             )
+        return {}
+
+    def resumed(self, machine: Machine) -> dict[str, Any]:
+        """What was kept of a run of this machine; InvalidInput if there was none."""
+        if self._found is None:
+            raise InvalidInput(
+                f"there is no execution {self._id} to resume: without --resume it begins"
+            )
+        name = self._found.get("machine", machine.name)
+        if name != machine.name:
+            raise InvalidInput(f"execution {self._id} is one of {name}, not of {machine.name}")
+        return self._found
 
     def save(self, position: Position) -> None:
         self._put(position.as_dict())

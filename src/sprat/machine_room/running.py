@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from sprat import model, payload
+from sprat.errors import InvalidInput
 from sprat.machine.library import Library
 from sprat.machine.stepping import Position, Run
 from sprat.machine_room.keeping import Keeper
@@ -96,13 +97,14 @@ class Execution:
         return output[0]
 
     def _where(self, resume: bool) -> tuple[Position | None, list[Any] | None]:
-        if self._keeper is None or self._keeper.found is None:
+        if self._keeper is None:
+            if resume:
+                raise InvalidInput(f"{self._machine.name} is a worker: it has nothing to resume")
             return None, None
-        if not resume:
-            self._keeper.refuse_if_known(self._machine)
-        if "output" in self._keeper.found:
-            return None, [self._keeper.found["output"]]
-        return Position.read(self._keeper.found, self._machine), None
+        found = self._keeper.resumed(self._machine) if resume else self._keeper.new(self._machine)
+        if "output" in found:
+            return None, [found["output"]]
+        return Position.read(found, self._machine), None
 
     def _watched(self, given: Mapping[str, Any], position: Position | None) -> Any:
         """Run, and leave the registry as the run ended."""
