@@ -176,3 +176,20 @@ def test_what_is_wrong_in_a_file_is_told_with_its_place(
 def test_events_of_a_pool_are_not_written_by_hand(place: Path, sprat: Command) -> None:
     (place / "t.yml").write_text("pools: {a: {events: {work_added: [x]}}}\n")
     assert "made from triggers" in sprat("apply", "t.yml").err
+
+
+def test_a_trigger_for_a_pool_that_is_nowhere_is_refused(
+    place: Path, sprat: Command, store: Store
+) -> None:
+    trigger = "triggers: [{name: a, type: cron, schedule: '@hourly', pool: POOL}]\n"
+    (place / "t.yml").write_text("pools: {new: {}}\n" + trigger.replace("POOL", "nubmers"))
+    answer = sprat("apply", "t.yml")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == (
+        "sprat: t.yml: trigger a is for a pool that does not exist: nubmers: "
+        "did you mean numbers?\n"
+    )
+    assert store.pools() == ["numbers"]  # nothing was written
+    for pool in ("numbers", "new"):  # one of the store, one of the file
+        (place / "t.yml").write_text("pools: {new: {}}\n" + trigger.replace("POOL", pool))
+        assert sprat("apply", "t.yml").code == 0

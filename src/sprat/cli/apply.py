@@ -43,6 +43,7 @@ def main(arguments: Sequence[str]) -> int:
             if wrong := complaint(settings):
                 raise InvalidInput(f"{asked.file}: pools.{name}: {wrong}")
     url = url_of(asked.url, path=_names_the_store(asked.file, read))
+    _check_pools_of(read, url, asked.file)
     changes = apply(url, read.pools, dry_run=asked.dry_run)
     triggers = apply_triggers(url, read.triggers, dry_run=asked.dry_run)
     if asked.json:
@@ -60,6 +61,24 @@ def _names_the_store(path: str, read: config.Config) -> str:
     """The file to look into for a store: a trigger_registry.yml leaves that to sprat.yml."""
     beside = os.path.join(os.path.dirname(path), config.FILE)
     return beside if read.store is None and os.path.exists(beside) else path
+
+
+def _check_pools_of(read: config.Config, url: str, path: str) -> None:
+    """A trigger for a pool that is nowhere would fire for nothing."""
+    strangers = [one for one in read.triggers if one.pool not in (None, *read.pools)]
+    if not strangers:
+        return
+    known = set(read.pools)
+    if exists(url):
+        with open_store(url) as store:
+            known.update(store.pools())
+    for trigger in strangers:
+        if trigger.pool not in known:
+            near = config.nearest(str(trigger.pool), sorted(known)) if known else ""
+            raise InvalidInput(
+                f"{path}: trigger {trigger.name} is for a pool that does not exist: "
+                f"{trigger.pool}{near}"
+            )
 
 
 def apply(
