@@ -170,6 +170,16 @@ def test_a_missing_store_is_told_and_not_made(line: str, sprat: Run, place: Path
     assert not list(place.glob("*.db*"))
 
 
+@pytest.mark.parametrize("line", ["status", "push numbers 1", "jobs list numbers"])
+def test_where_no_store_is_a_wrong_file_is_told_first(line: str, sprat: Run, place: Path) -> None:
+    """Or jobs would go to another store than the one that the file means."""
+    (place / "sprat.yml").write_text("stor: postgresql://db/jobs\n")
+    answer = sprat(*line.split())
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == "sprat: sprat.yml, line 1: unknown key 'stor': did you mean store?\n"
+    assert not list(place.glob("*.db*"))
+
+
 @pytest.mark.parametrize("variable", ["SPRAT_MAX_WORKERS", "SPRAT_MIN_WORKERS"])
 def test_a_bad_variable_is_one_sentence(
     variable: str, sprat: Run, world: None, monkeypatch: pytest.MonkeyPatch

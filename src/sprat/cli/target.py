@@ -25,18 +25,28 @@ def url_of(flag: str | None, *, path: str = config.FILE) -> str:
 
 def open_any(flag: str | None) -> Store:
     """The store, made now if there is none."""
-    return open_store(url_of(flag))
+    url = url_of(flag)
+    if not exists(url):
+        _check_file(flag)
+    return open_store(url)
 
 
 def open_existing(flag: str | None) -> Store:
     """The store; a command that only looks at one makes none."""
     url = url_of(flag)
     if not exists(url):
+        _check_file(flag)
         raise InvalidInput(
             f"there is no store {sqlite_file(url)} yet: `sprat push` or `sprat apply` makes it, "
             f"--url or SPRAT_URL names another"
         )
     return open_store(url)
+
+
+def _check_file(flag: str | None) -> None:
+    """No store is where it is said to be: perhaps the file that says so is wrong."""
+    if flag is None and not os.environ.get("SPRAT_URL") and os.path.exists(config.FILE):
+        config.load(config.FILE)
 
 
 def exists(url: str) -> bool:
