@@ -359,11 +359,20 @@ def test_a_paused_pool_hands_out_nothing_until_resumed(sprat: Run, store: Store)
     me = enrol(store, "w1")
     assert sprat("pause", "numbers", "--for", "1h", "--json").data["seconds"] == 3600
     assert pool.claim(me) is None
-    assert "(paused)" in sprat("status").out
+    assert sprat("status").out.splitlines()[1].endswith("  paused")
     assert sprat("resume", "numbers").out == "numbers goes on\n"
     assert pool.claim(me)
     assert "until `sprat resume`" in sprat("pause", "numbers").out
     assert sprat("resume", "numbers", "--json").data == {"pool": "numbers", "paused": False}
+
+
+def test_a_pause_is_seen_beside_a_long_name(sprat: Run, store: Store) -> None:
+    store.pool("a" * 60).pause()
+    heading, row, *_ = sprat("status").out.splitlines()
+    assert row.startswith("aaa")
+    assert row.endswith("...      0        0        0     0         0        0  -       paused")
+    assert len(row) <= 80
+    assert heading.endswith("  RATE")
 
 
 def test_watch_of_nothing_is_over_at_once(sprat: Run, store: Store) -> None:

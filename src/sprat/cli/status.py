@@ -73,11 +73,11 @@ def _list(pools: list[dict[str, Any]]) -> None:
         (*headings, "RATE"),
         (
             (
-                p["pool"] + (" (paused)" if p["paused"] else ""),
+                p["pool"],
                 *(p[name] for name in ("ready", "delayed", "claimed", "done", "poisoned")),
                 _fleet(p["workers"]),
                 duration(p["oldest_ready_seconds"]),
-                rate(p["finished_per_second"]),
+                "paused" if p["paused"] else rate(p["finished_per_second"]),
             )
             for p in pools
         ),
