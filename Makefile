@@ -24,7 +24,7 @@ lint: $(READY)-dev ## style and import order
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 
-types: $(READY)-dev ## strict type checking of the package
+types: $(READY)-dev ## strict type checking of the package and the examples
 	$(BIN)/python -m mypy
 
 format: $(READY)-dev ## rewrite the code in the house style
