@@ -6,10 +6,10 @@ HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
 READY := .venv/ready-$(HERE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format bench bench-peers bench-http bench-scaling chaos-postgres chaos-redis picture clean
+.PHONY: help demo test test-kubernetes lint types format bench bench-peers bench-http bench-scaling chaos-postgres chaos-redis picture clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: $(READY) ## watch a small fleet lose a worker and no work
 	@$(BIN)/python -m sprat demo
@@ -19,6 +19,9 @@ test: lint types ## lint, types and every test: what CI runs
 	tools/packages redis-server postgresql pgbouncer prometheus
 	$(BIN)/python -m pytest -n auto -m "not alone"
 	$(BIN)/python -m pytest -m alone
+
+test-kubernetes: $(READY)-dev ## workers as pods, on a real Kubernetes of our own (as root)
+	$(BIN)/python tools/cluster $(BIN)/python -m pytest tests/kubernetes
 
 lint: $(READY)-dev ## style and import order
 	$(BIN)/python -m ruff check .

@@ -1,0 +1,107 @@
+"""The Kubernetes that `make test-kubernetes` started around the tests, and a namespace of it."""
+
+from __future__ import annotations
+
+import base64
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from lightkube import ApiError, Client, KubeConfig
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import Namespace, Pod, Secret, ServiceAccount
+
+sys.path.append(str(Path(__file__).parents[2] / "tools" / "cluster"))
+
+from kubeconfig import kubeconfig
+from parts import Parts
+
+IMAGE = "localhost/sprat:test"
+# A kubelet of 1.20 takes its time to clear a pod away, and the machine may be busy with others.
+PATIENCE = 120.0
+FINISHED = ("Succeeded", "Failed")
+
+
+class Cluster:
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._parts = Parts(place)
+        self.client = self.open(place / "admin.kubeconfig")
+
+    def open(self, kubeconfig: Path, namespace: str | None = None) -> Client:
+        timeout = httpx2.Timeout(30.0)
+        return Client(KubeConfig.from_file(kubeconfig), namespace=namespace, timeout=timeout)
+
+    def restart_api_server(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Kill the API server, do something while there is none, and start it again."""
+        command = self._parts.stop("kube-apiserver", signal.SIGKILL)
+        meanwhile()
+        self._parts.start("kube-apiserver", command)
+        until(self._answers, "the API server")
+
+    def kubeconfig(self, place: Path, *, namespace: str, account: str) -> Path:
+        """A file with which one is this service account, and may do no more than it."""
+        token = self.token(namespace, account)
+        authority = self._place / "certificates" / "apiserver.crt"
+        file = place / f"{namespace}-{account}.kubeconfig"
+        file.write_text(kubeconfig(authority, token=token, namespace=namespace))
+        return file
+
+    def close(self) -> None:
+        self.client.close()
+
+    def token(self, namespace: str, account: str) -> str:
+        """Of a service account. Its pods can be made only when it has one."""
+        return str(until(lambda: self._token(namespace, account), f"a token of {account}"))
+
+    def _token(self, namespace: str, account: str) -> str | None:
+        try:
+            about = self.client.get(ServiceAccount, account, namespace=namespace)
+            for secret in about.secrets or ():
+                kept = self.client.get(Secret, str(secret.name), namespace=namespace)
+                return base64.b64decode((kept.data or {})["token"]).decode()
+        except ApiError as error:
+            if error.status.code != 404:
+                raise
+        return None
+
+    def _answers(self) -> bool:
+        try:
+            self.client.get(Namespace, "default")
+        except (ApiError, httpx2.HTTPError):
+            return False
+        return True
+
+
+class Room:
+    """A namespace for one test."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.client = cluster.client
+        self.client.create(Namespace(metadata=ObjectMeta(name=name)))
+        cluster.token(name, "default")
+
+    def pods(self) -> list[Pod]:
+        """Those that are there and have not finished."""
+        every = self.client.list(Pod, namespace=self.name)
+        return [pod for pod in every if pod.status and pod.status.phase not in FINISHED]
+
+    def leave(self) -> None:
+        for pod in self.client.list(Pod, namespace=self.name):
+            self.client.delete(Pod, pod.metadata.name, namespace=self.name, grace_period=0)
+        self.client.delete(Namespace, self.name)
+
+
+def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+    """Wait for something to be so; what it is."""
+    end = time.monotonic() + patience
+    while not (found := condition()):
+        assert time.monotonic() < end, f"{what} did not come within {patience:.0f} seconds"
+        time.sleep(0.1)
+    return found
