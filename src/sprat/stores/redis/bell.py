@@ -2,7 +2,8 @@
 
 Whoever waits listens on a channel of its own, and then puts its name on the pool's list of
 waiters in the same script that sees that there is no work: a push after that rings, and rings for
-as many waiters as it has items. A missed ring is healed by the next look, a second later.
+as many waiters as it has items. Who hears that work is there claims it at once, without another
+look. A missed ring is healed by the next look, a second later.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ class Bell:
         for channel in channels:
             self._wire.ask("SUBSCRIBE", channel)
 
-    def silence(self) -> None:
-        """Forget what rang so far: it was for an earlier wait."""
-        while self._wire.next_reply() is not False:
-            pass
-
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float, since: int) -> bool:
+        """Sleep until it rings or the time is up; whether it rang for work that is there, and for
+        a waiter that began to wait at this moment: what rang before was for an earlier wait."""
         self._wire.receive_within(seconds)
-        self.silence()
+        rang = False
+        while (message := self._wire.next_reply()) is not False:
+            rang = rang or message[2] == str(since)
+        return rang
 
     def close(self) -> None:
         self._wire.close()
@@ -53,6 +54,10 @@ class Bells:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._idle: list[Bell] = []
+
+    def has_one(self) -> bool:
+        """Whether to wait costs no new connection."""
+        return bool(self._idle)
 
     def take(self, worker_id: str) -> Bell | None:
         """A bell for this worker; None while there is no way to listen."""
@@ -78,28 +83,37 @@ def wait(link: Link, bells: Bells, pool: str, worker: WorkerRef | None, seconds:
     worker_id, incarnation = ("", None) if worker is None else worker
     who = (pool, worker_id, "" if incarnation is None else incarnation)
     end = time.monotonic() + seconds
-    said, _ = link.run("look", *who, "")
-    if said or seconds <= 0:
-        return bool(said == WORK)
+    if seconds <= 0 or not bells.has_one():
+        said, *_ = link.run("look", *who, "")
+        if said or seconds <= 0:
+            return bool(said == WORK)
     bell = bells.take(worker_id)
+    is_listed = False
     try:
         while True:
-            said, pause = link.run("look", *who, bell.name if bell else "")
+            is_listed = bell is not None
+            said, pause, since = link.run("look", *who, bell.name if bell else "")
             left = end - time.monotonic()
+            if said == WORK:
+                is_listed = False
+                return True
             if said or left <= 0:
-                return bool(said == WORK)
+                return False
             if bell is None:
                 time.sleep(min(left, pause / 1e6, 0.05))
                 bell = bells.take(worker_id)
                 continue
             try:
-                bell.wait(min(left, pause / 1e6))
+                if bell.wait(min(left, pause / 1e6), since):
+                    is_listed = False  # who rings takes us off the list
+                    return True
             except OSError:  # the server went away: it takes a new bell to hear it again
                 bell.close()
                 bell = None
     finally:
         if bell is not None:
-            _leave_list(link, pool, bell)
+            if is_listed:
+                _leave_list(link, pool, bell)
             bells.put(bell)
 
 

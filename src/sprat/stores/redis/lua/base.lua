@@ -196,8 +196,9 @@ local function write_stats(pool, kinds)
   call('HSET', key, bucket, pack(sums))
 end
 
--- An item of this group became ready (false: something else changed, all shall look).
-local function ring(pool, group)
+-- An item of this group became ready (false: something else changed, all shall look). `later`:
+-- it will be, and whoever waits has to know until when.
+local function ring(pool, group, later)
   local of_pool = rings[pool]
   if not of_pool then
     of_pool = {n = 0, groups = {}}
@@ -209,6 +210,7 @@ local function ring(pool, group)
   else
     of_pool.all = true
   end
+  of_pool.later = of_pool.later or later
 end
 
 local function could_take(waiter, groups)
@@ -228,18 +230,39 @@ local function could_take(waiter, groups)
   return false
 end
 
--- Wake as many waiters as there is work for, those first that wait longest. One that is gone
--- (nobody hears its bell) is forgotten.
+-- The waiters to wake and when each began to wait: those first that wait longest, or all of them
+-- when not everyone could take this work. Nobody is on the list any more whom a call names.
+local function next_waiters(key, left, what)
+  if not what.all and what.groups[''] then
+    return call('ZPOPMIN', key, left)
+  end
+  local found = {}
+  local all = call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  for i = 1, #all, 2 do
+    if (what.all or #found < 2 * left) and (what.all or could_take(all[i], what.groups)) then
+      call('ZREM', key, all[i])
+      found[#found + 1], found[#found + 2] = all[i], all[i + 1]
+    end
+  end
+  return found
+end
+
+-- Wake as many waiters as there is work for; one that is gone (nobody hears its bell) does not
+-- count. A ring that says since when its waiter waited means: there is work for you, claim it.
 local function wake(pool, what)
   local key = pool_key(pool, 'waiting')
   local left = what.n
-  for _, waiter in ipairs(call('ZRANGE', key, 0, -1)) do
-    if left <= 0 and not what.all then
+  while left > 0 or what.all do
+    local waiters = next_waiters(key, left, what)
+    if #waiters == 0 then
       return
     end
-    if what.all or could_take(waiter, what.groups) then
-      call('ZREM', key, waiter)
-      if call('PUBLISH', tag .. ':bell:' .. string.match(waiter, '^[^\1]*'), '1') > 0 then
+    local about = call('HMGET', pool_key(pool, 'about'), 'paused_until', 'limits')
+    local is_hindered = about[2] or tonumber(about[1] or 0) > now
+    local is_sure = not (what.all or what.later or is_hindered)
+    for i = 1, #waiters, 2 do
+      local bell = tag .. ':bell:' .. string.match(waiters[i], '^[^\1]*')
+      if call('PUBLISH', bell, is_sure and string.format('%.0f', waiters[i + 1]) or '0') > 0 then
         left = left - 1
       end
     end
@@ -285,7 +308,7 @@ local function enter(id, item, status, delay)
     if item[READY_AT] > now then
       item[DELAYED] = true
       add(pool_key(pool, 'delayed'), item[READY_AT], id)
-      ring(pool, item[GROUP]) -- whoever waits has to know until when
+      ring(pool, item[GROUP], true)
     else
       add(pool_key(pool, 'ready'), 0, ready_member(id, item))
       ring(pool, item[GROUP])

@@ -1,5 +1,6 @@
 -- What a waiter sees. ARGV: pool, worker ('': anybody), incarnation, its bell ('': it does not
--- wait yet). Answers with 1: there is work; 2: it has to leave; 0: wait; and for how long at most.
+-- wait yet). Answers with 1: there is work; 2: it has to leave; 0: wait; for how long at most; and
+-- the moment: a ring that names it is for this wait.
 local LOOK_AGAIN = 1000000 -- even if the bell is silent
 local pool, worker_id, incarnation, bell = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local waiter = bell .. '\1' .. worker_id
@@ -10,7 +11,7 @@ if worker_id ~= '' then
     return no_worker(worker_id)
   end
   if not may_claim(worker, incarnation) then
-    return {2, 0}
+    return {2, 0, now}
   end
   capabilities = worker[W_CAPABILITIES]
 end
@@ -35,4 +36,4 @@ commit()
 if bell ~= '' then
   call(has_work and 'ZREM' or 'ZADD', pool_key(pool, 'waiting'), unpack(has_work and {waiter} or {now, waiter}))
 end
-return {has_work and 1 or 0, pause}
+return {has_work and 1 or 0, pause, now}
