@@ -42,7 +42,9 @@ class Pulse:
         self._beat = beat
         self._pause = pause
         self._timeout = timeout
-        self._over = threading.Event()
+        self._over = False
+        self._stirred = threading.Event()  # do not sleep on: it is over, or to be hurried
+        self._next_at = 0.0  # when it beats next
         self._job = 0  # the number of the running one; the next one has another
         self._end: float | None = None  # of the running job's time
         self._doomed = 0  # the number of the job that has to stop, and why
@@ -71,9 +73,15 @@ class Pulse:
             Pulse._alarm = None
         self._end = None
 
+    def hurry(self, seconds: float) -> None:
+        """Let the pause be no longer than this: what it was for has changed."""
+        if self._next_at - time.monotonic() > seconds:
+            self._stirred.set()
+
     def end(self) -> None:
         """Beat no more."""
-        self._over.set()
+        self._over = True
+        self._stirred.set()
         self._thread.join()
         if self._is_main:
             signal.signal(signal.SIGUSR2, self._before)
@@ -95,12 +103,20 @@ class Pulse:
             cls.stop_now()
 
     def _run(self) -> None:
-        while not self._over.wait(max(0.0, self._until_next())):
-            job, end = self._job, self._end
-            if end is not None and time.monotonic() >= end:
-                self._stop(job, f"stopped after its {self._timeout:g} seconds were over")
-            elif not self._beat():
-                self._stop(job, "")
+        while not self._over:
+            if self._slept(max(0.0, self._until_next())):
+                job, end = self._job, self._end
+                if end is not None and time.monotonic() >= end:
+                    self._stop(job, f"stopped after its {self._timeout:g} seconds were over")
+                elif not self._beat():
+                    self._stop(job, "")
+
+    def _slept(self, seconds: float) -> bool:
+        """Whether the pause was over before somebody stirred."""
+        self._next_at = time.monotonic() + seconds
+        stirred = self._stirred.wait(seconds)
+        self._stirred.clear()
+        return not stirred and not self._over
 
     def _until_next(self) -> float:
         """A job that has not begun yet cannot run out of time before its time has passed."""
@@ -115,7 +131,8 @@ class Pulse:
         self.stopped = True
         while self._is_main and self._job == job and Pulse._alarm is self:
             os.kill(os.getpid(), signal.SIGUSR2)
-            if self._over.wait(ASK_AGAIN_SECONDS):
+            self._slept(ASK_AGAIN_SECONDS)
+            if self._over:
                 return
 
 

@@ -107,7 +107,8 @@ class Worker:
             try:
                 left = self._work() if self._me.status == model.ACTIVE else TOLD_TO
             finally:
-                self._end_pulse()
+                if self._pulse:
+                    self._pulse.end()
             if left != LOST:
                 self._leave(left)
             return self._report(left)
@@ -151,13 +152,14 @@ class Worker:
         if answer is None:
             self._ahead.restore(settlements)
             return None
-        if not answer.items:
-            self._end_pulse()  # what comes next is a wait, with a heartbeat of its own
-            if settlements:
-                self._happened(model.POOL_EMPTY)
+        if settlements and not answer.items:
+            self._happened(model.POOL_EMPTY)
         # A claim renews a lease of which less than half is left: half of it we have now.
         self._heard_at = max(self._heard_at, asked_at - self._lease / 2)
-        return self._ahead.begin(answer.items)
+        item = self._ahead.begin(answer.items)
+        if self._ahead and self._pulse:
+            self._pulse.hurry(LET_GO_SECONDS)
+        return item
 
     def _wait(self) -> bool:
         """Sleep until there may be work; False when this worker has been idle for too long."""
@@ -166,17 +168,20 @@ class Worker:
             if left <= 0:
                 self._idle_since = time.monotonic()
                 return self._is_needed()
-            self._sleep(min(left, LOOK_UP_SECONDS))
-            if self._is_time_for_a_heartbeat():
-                self._heartbeat(())
+            has_work = self._sleep(min(left, LOOK_UP_SECONDS))
+            if not has_work and self._is_time_for_a_heartbeat():
+                self._heartbeat(())  # with work the claim comes first: it is a sign of life too
         except StoreUnavailable:
             self._outlast()
         return True
 
-    def _sleep(self, seconds: float) -> None:
+    def _sleep(self, seconds: float) -> bool:
         end = time.monotonic() + seconds
-        if not self._pool.wait(self._me, seconds=seconds) and time.monotonic() < end:
+        if self._pool.wait(self._me, seconds=seconds):
+            return True
+        if time.monotonic() < end:
             self._heartbeat(())  # woken without work: it has to leave
+        return False
 
     def _is_needed(self) -> bool:
         """Whether the fleet would be too small without this worker."""
@@ -274,11 +279,6 @@ class Worker:
         self._stop_job = pulse.stop_now
         pulse.start()
         return pulse
-
-    def _end_pulse(self) -> None:
-        pulse, self._pulse = self._pulse, None
-        if pulse is not None:
-            pulse.end()
 
     def _until_beat(self) -> float:
         due = self._until_heartbeat()
