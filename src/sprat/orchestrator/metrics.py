@@ -14,6 +14,7 @@ from threading import Lock
 from sprat import model
 from sprat.backend import Backend
 from sprat.histogram import edge_of
+from sprat.orchestrator import wanted
 
 LOOK_BACK_SECONDS = 3600.0  # a scrape more than an hour after the last misses what was before
 FINE_SECONDS = 10.0
@@ -47,6 +48,7 @@ HELP = {
     "worker_pool_paused": "1 while the pool hands out no jobs.",
     "worker_pool_oldest_ready_seconds": "How long the job that was first has been ready.",
     "worker_pool_max_workers": "How many workers the pool may have.",
+    "worker_pool_desired_workers": "How many workers the pool's policy wants.",
     "worker_pool_launch_failures": "Launches in a row that never registered.",
     "worker_pool_jobs_added_total": "Jobs that were pushed.",
     "worker_pool_jobs_started_total": "Jobs that were claimed.",
@@ -131,6 +133,7 @@ class Metrics:
         yield "worker_pool_paused", label, int(seen.paused)
         yield "worker_pool_oldest_ready_seconds", label, seen.oldest_ready_seconds or 0.0
         yield "worker_pool_max_workers", label, backend.pool_state(pool).settings.max_workers
+        yield "worker_pool_desired_workers", label, wanted.decision(backend, pool).desired
         yield "worker_pool_launch_failures", label, seen.launch_failures
         for status, n in seen.counts.as_dict().items():
             yield "worker_pool_jobs", {**label, "status": status}, n

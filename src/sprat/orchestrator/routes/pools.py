@@ -8,7 +8,7 @@ import msgspec
 
 from sprat import jsontext, model, payload, settings
 from sprat.errors import InvalidInput
-from sprat.orchestrator import audit, shape, views
+from sprat.orchestrator import audit, shape, views, wanted
 from sprat.orchestrator.refusal import Refusal
 from sprat.orchestrator.roles import ADMIN, CONTROLLER, ROLES, VIEWER
 from sprat.orchestrator.route import Call, Table
@@ -62,6 +62,21 @@ class DecisionsPage(msgspec.Struct, kw_only=True):
     group: str | None = None
     limit: views.Limit = 20
     before: Annotated[int, msgspec.Meta(ge=0, le=2**53)] | None = None
+
+
+class OfGroup(msgspec.Struct, kw_only=True):
+    group: str | None = None
+
+
+class Desired(msgspec.Struct, kw_only=True):
+    """How many workers a pool should have, how many it has, and why."""
+
+    pool: str
+    group: str | None
+    desired: int
+    current: int
+    policy: str
+    reason: str
 
 
 Decisions = msgspec.defstruct(
@@ -185,6 +200,22 @@ async def list_decisions(call: Call) -> Any:
     older = [one for one in found if asked.before is None or one.version < asked.before]
     shown, more = views.cut(older, asked.limit)
     return {"decisions": shape.plain(shown), "next": shown[-1].version if more else None}
+
+
+@table(
+    "GET",
+    "/api/v1/pools/{pool}/desired",
+    roles=(VIEWER, CONTROLLER),
+    query=OfGroup,
+    answer=Desired,
+    refusals=(404,),
+    limited=False,
+)
+async def get_desired(call: Call) -> Any:
+    """How many workers the pool's policy wants now, for KEDA and its like; nothing is recorded."""
+    group = payload.label(call.query.group, "group")
+    made = await call.run(wanted.decision, call.backend, _pool(call), group)
+    return {name: getattr(made, name) for name in Desired.__struct_fields__}
 
 
 @table(

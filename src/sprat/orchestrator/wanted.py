@@ -1,0 +1,50 @@
+"""How many workers a pool wants: what its policy would decide now, where others scale.
+
+Workers that we start ourselves leave when they have been idle for a while, and some policies count
+on that: they only say how many to add. Where somebody else sets the number, workers stay until they
+are sent away, so those that would have left are counted off here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from sprat import insight, model
+from sprat.backend import Backend
+from sprat.orchestrator.refusal import not_found
+from sprat.scaling import policies
+from sprat.store import Store
+
+
+def decision(backend: Backend, pool: str, group: str | None = None) -> model.Decision:
+    """Nothing is recorded, and the policy keeps no notes. Blocks. Of a pool that does not exist
+    nobody is told that it wants none: a name with a mistake in it would look the same."""
+    state = backend.pool_state(pool)
+    if not state.version and pool not in backend.pools():
+        raise not_found()
+    seen = insight.observe(Store(backend), pool, state.settings, group)
+    made = policies.decide(seen, state.settings)
+    gone = leaving(seen, state.settings)
+    if not gone:
+        return made
+    return made.replace(desired=made.desired - gone, reason=f"{made.reason}; {gone} have no work")
+
+
+def leaving(seen: model.Snapshot, settings: model.PoolSettings) -> int:
+    """How many workers would leave by themselves, if their policy leaves that to them."""
+    policy = policies.find(settings.policy)
+    if not hasattr(policy, "is_needed") and not getattr(policy, "LEAVES_WHEN_IDLE", False):
+        return 0
+    ready = 0 if seen.paused else seen.counts.ready
+    idle = [one for one in seen.workers if one.status == model.ACTIVE and not one.claims]
+    spare = idle[ready:]  # the others will have work in a moment
+
+    def is_small(gone: int) -> bool:
+        away = {one.worker_id for one in spare[:gone]}
+        rest = tuple(one for one in seen.workers if one.worker_id not in away)
+        left = seen.replace(workers=rest)
+        if hasattr(policy, "is_needed"):
+            return bool(policy.is_needed(left, settings))
+        return left.active <= settings.min_workers
+
+    return bisect_left(range(len(spare)), True, key=is_small)
