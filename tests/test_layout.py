@@ -38,6 +38,7 @@ RUNGS = (
     {"tasks", "results", "machine_room"},
     {"inlining"},
     {"orchestrator"},
+    {"manifests"},
     {"cli"},
     {"__main__"},
     {"run"},

@@ -17,14 +17,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
 from worlds import World
 
 from sprat import schedule
 from sprat.errors import InvalidInput
+from sprat.manifests import triggers
+from sprat.manifests.plan import Plan
 from sprat.store import Store
 from sprat.trigger import Trigger
-from sprat.triggers import crontab, install, kubernetes, launchd, registry, systemd
+from sprat.triggers import crontab, install, launchd, registry, systemd
 
 URL = "postgresql://user:pa%73s@host/db"
 OTHERS = "MAILTO=me\n5 4 * * * /usr/bin/other # sprat is a fish\n"
@@ -303,23 +306,23 @@ def test_property_lists_are_written_and_removed(home: Path) -> None:
     assert list(agents.iterdir()) == []
 
 
+PLAN = Plan(image="app:1")
 FOUND = [entry("a"), entry("Under_Score", "0 9 * * *", "Europe/Berlin"), entry("x" * 100)]
 
 
 def test_cron_jobs_have_names_that_fit_and_hold_no_secret() -> None:
-    made = kubernetes.manifests(FOUND, URL, image="app:1", secret="sprat")
-    assert kubernetes.manifests(FOUND, URL, image="app:1", secret="sprat") == made
-    names = [job["metadata"]["name"] for job in made["items"]]
+    made = triggers.of_store(PLAN, FOUND, URL)
+    assert triggers.of_store(PLAN, FOUND, URL) == made
+    names = [job["metadata"]["name"] for job in made]
     assert len(set(names)) == 3
     assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?", name) for name in names)
-    assert made["items"][1]["spec"]["timeZone"] == "Europe/Berlin"
+    assert made[1]["spec"]["timeZone"] == "Europe/Berlin"
     assert "pa%73s" not in json.dumps(made)
 
 
 def test_cron_jobs_are_what_kubernetes_accepts() -> None:
-    schemas = pytest.importorskip("kubernetes_validate", reason="pip install kubernetes-validate")
-    for job in kubernetes.manifests(FOUND, URL, image="app:1", secret="sprat")["items"]:
-        assert schemas.validate(job, "1.29", strict=True)
+    for job in triggers.of_store(PLAN, FOUND, URL):
+        assert kubernetes_validate.validate(job, "1.29", strict=True)
 
 
 # -- the command --------------------------------------------------------------------------------
@@ -331,6 +334,7 @@ def test_cron_jobs_are_what_kubernetes_accepts() -> None:
         ((), "one of the arguments --cron --systemd --launchd --kubernetes is required"),
         (("--cron", "--systemd"), "not allowed with argument --cron"),
         (("--kubernetes",), "CronJobs need --image"),
+        (("--kubernetes", "--image", "Not an image"), "cannot be an image"),
         (("--cron", "--print", "--remove"), "do not go together"),
         (("--cron", "--remov"), "did you mean --remove?"),
         (("--cron",), "there is no cron trigger to install"),

@@ -41,6 +41,7 @@ COMMANDS = {
     "resume": ("sprat.cli.resume", "hand them out again"),
     "serve": ("sprat.cli.serve", "serve the store over HTTP: the orchestrator"),
     "keys": ("sprat.cli.keys", "make, list, rotate or revoke API keys"),
+    "manifests": ("sprat.cli.manifests", "print Kubernetes manifests for sprat in a cluster"),
     "run": ("sprat.cli.run", "run a YAML machine from beginning to end"),
     "machine": ("sprat.cli.machine", "check machines, or draw one"),
     "completion": ("sprat.cli.completion", "print a completion script for your shell"),

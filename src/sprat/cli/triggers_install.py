@@ -6,7 +6,9 @@ import json
 
 from sprat.cli import DONE, UsageError
 from sprat.cli.output import document, number, talk
-from sprat.triggers import crontab, install, kubernetes, launchd, systemd
+from sprat.manifests import triggers
+from sprat.manifests.plan import SECRET, Plan, checked
+from sprat.triggers import crontab, install, launchd, systemd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument(
         "--secret",
-        default="sprat",
+        default=SECRET,
         metavar="NAME",
         help="for Kubernetes: the Secret with the store's URL as `url`; default sprat",
     )
@@ -58,9 +60,10 @@ def main(store: Store, asked: Namespace) -> int:
 def _kubernetes(store: Store, asked: Namespace) -> int:
     if asked.image is None:
         raise UsageError("CronJobs need --image: the name of an image with sprat in it")
+    plan = checked(Plan(image=asked.image, secret=asked.secret))
     found = install.entries(store, every_minute=asked.every_minute)
-    made = kubernetes.manifests(found, store.url, image=asked.image, secret=asked.secret)
-    print(json.dumps(made, indent=2))
+    items = triggers.of_store(plan, found, store.url)
+    print(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2))
     step = "delete" if asked.remove else "apply"
     talk(f"{number(len(found), 'CronJob')}: pipe this into kubectl {step} -f -")
     return DONE

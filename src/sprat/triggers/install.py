@@ -59,13 +59,18 @@ def entries(store: Store, *, every_minute: bool = False) -> list[Entry]:
     if every_minute:
         tick = _tick()
         return [Entry(name=ALL, schedule=EVERY_MINUTE, timezone=schedule.UTC, command=tick)]
-    found = [_entry(trigger) for trigger in registry.every(store) if trigger.type == CRON]
+    found = entries_of(registry.every(store))
     if not found:
         raise InvalidInput(
             "there is no cron trigger to install: apply one, or use --every-minute, "
             "which wakes pools and fires what may come"
         )
     return found
+
+
+def entries_of(triggers: Sequence[Trigger]) -> list[Entry]:
+    """One for each of these that has a schedule."""
+    return [_entry(trigger) for trigger in triggers if trigger.type == CRON]
 
 
 def mark(url: str) -> str:

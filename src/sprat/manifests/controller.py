@@ -1,0 +1,86 @@
+"""The controller: `sprat controller` with its configuration, near the workers that it starts.
+
+Two of them are safe: one leads, the other takes over when the first is gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from sprat.manifests import pod, worker, yaml_text
+from sprat.manifests.plan import (
+    CONTROLLER,
+    CONTROLLER_KEY,
+    CONTROLLER_PORT,
+    Plan,
+    labels,
+    metadata,
+    name,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FILE = "worker-controller-config.yaml"
+DIRECTORY = "/etc/sprat"
+REPLICAS = 2
+
+
+def objects(plan: Plan) -> list[dict[str, Any]]:
+    text = yaml_text.document(configuration(plan))
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(name(CONTROLLER), CONTROLLER),
+        "data": {FILE: text},
+    }
+    return [config_map, _deployment(plan, text)]
+
+
+def configuration(plan: Plan) -> dict[str, Any]:
+    """The controller's file."""
+    scale_sets = [{"pool": pool} for pool in worker.pools_of(plan)]
+    options = {
+        "image": plan.image,
+        "secret": plan.worker_secret,
+        "template": worker.template(plan),
+    }
+    return {
+        "orchestrator_url": plan.server_url,
+        "launcher": "kubernetes",
+        "launcher_options": options,
+        "scale_sets": scale_sets,
+    }
+
+
+def _deployment(plan: Plan, text: str) -> dict[str, Any]:
+    mount = {"name": "config", "mountPath": DIRECTORY, "readOnly": True}
+    container = pod.container(
+        CONTROLLER,
+        plan.image,
+        ["sprat", "controller", f"{DIRECTORY}/{FILE}", "--listen", f"0.0.0.0:{CONTROLLER_PORT}"],
+        env=[pod.secret_variable("SPRAT_API_KEY", plan.secret, CONTROLLER_KEY)],
+        ports=[{"name": "http", "containerPort": CONTROLLER_PORT}],
+        livenessProbe=pod.probe("/healthz", "http", period=10, failures=3),
+        readinessProbe=pod.probe("/readyz", "http", period=10, failures=3),
+        resources=pod.resources("50m", "64Mi", "256Mi"),
+        mounts=[mount],
+    )
+    inner = pod.pod(
+        container,
+        account=name(CONTROLLER),
+        has_token=True,  # it starts pods
+        volumes=[{"name": "config", "configMap": {"name": name(CONTROLLER)}}],
+    )
+    changed = hashlib.sha256(text.encode()).hexdigest()[:16]  # another text, other pods
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(name(CONTROLLER), CONTROLLER),
+        "spec": {
+            "replicas": REPLICAS,
+            "selector": {"matchLabels": labels(CONTROLLER)},
+            "template": pod.template(labels(CONTROLLER), inner, configuration=changed),
+        },
+    }

@@ -1,0 +1,103 @@
+"""For KEDA: its metrics-api trigger asks the orchestrator how many workers a pool needs."""
+
+from __future__ import annotations
+
+from sprat.manifests import pod, worker
+from sprat.manifests.plan import VIEWER_KEY, WORKER, Plan, labels, metadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+API = "keda.sh/v1alpha1"
+AUTHENTICATION = "sprat-keda"
+POLLING_SECONDS = 15
+COOLDOWN_SECONDS = 60  # with nothing to do for so long, the last worker goes
+IDLE_SECONDS = 30  # after which a worker of a job leaves by itself
+
+
+def objects(plan: Plan) -> list[dict[str, Any]]:
+    """Workers that stay, as a Deployment; KEDA sets how many they are."""
+    made = [_authentication(plan)]
+    for pool in worker.pools_of(plan):
+        made += [worker.deployment(plan, pool), _scaled_object(plan, pool)]
+    return made
+
+
+def jobs(plan: Plan) -> list[dict[str, Any]]:
+    """Workers that leave by themselves, as Jobs; KEDA starts them and stops none."""
+    return [_authentication(plan), *(_scaled_job(plan, pool) for pool in worker.pools_of(plan))]
+
+
+def _authentication(plan: Plan) -> dict[str, Any]:
+    key = {"parameter": "token", "name": plan.secret, "key": VIEWER_KEY}
+    return {
+        "apiVersion": API,
+        "kind": "TriggerAuthentication",
+        "metadata": metadata(AUTHENTICATION, WORKER),
+        "spec": {"secretTargetRef": [key]},
+    }
+
+
+def _scaled_object(plan: Plan, pool: str) -> dict[str, Any]:
+    return {
+        "apiVersion": API,
+        "kind": "ScaledObject",
+        "metadata": metadata(worker.called(pool), WORKER, pool),
+        "spec": {
+            "scaleTargetRef": {"name": worker.called(pool)},
+            "pollingInterval": POLLING_SECONDS,
+            "cooldownPeriod": COOLDOWN_SECONDS,
+            "minReplicaCount": 0,
+            "maxReplicaCount": plan.max_workers,
+            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": at_once(plan)}},
+            "triggers": [_trigger(plan, pool)],
+        },
+    }
+
+
+def _scaled_job(plan: Plan, pool: str) -> dict[str, Any]:
+    inner = worker.working_pod(plan, pool, idle_seconds=IDLE_SECONDS, restartPolicy="Never")
+    return {
+        "apiVersion": API,
+        "kind": "ScaledJob",
+        "metadata": metadata(worker.called(pool), WORKER, pool),
+        "spec": {
+            "pollingInterval": POLLING_SECONDS,
+            "minReplicaCount": 0,
+            "maxReplicaCount": plan.max_workers,
+            "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 3,
+            "rollout": {"strategy": "gradual"},  # the default ends workers in the middle of a job
+            "scalingStrategy": {"strategy": "default"},  # starts what is missing, no more
+            "jobTargetRef": {
+                "parallelism": 1,
+                "completions": 1,
+                "backoffLimit": 0,
+                "template": pod.template(labels(WORKER, pool), inner),
+            },
+            "triggers": [_trigger(plan, pool)],
+        },
+    }
+
+
+def _trigger(plan: Plan, pool: str) -> dict[str, Any]:
+    return {
+        "type": "metrics-api",
+        "metadata": {
+            "url": f"{plan.far_url}/api/v1/pools/{pool}/desired",
+            "valueLocation": "desired",
+            "targetValue": "1",
+            "authMode": "bearer",
+        },
+        "authenticationRef": {"name": AUTHENTICATION},
+    }
+
+
+def at_once(plan: Plan) -> dict[str, Any]:
+    """The pool's policy has thought about it already: do what it says."""
+    all_at_once = {"type": "Pods", "value": plan.max_workers, "periodSeconds": 15}
+    return {
+        "scaleUp": {"stabilizationWindowSeconds": 0, "policies": [all_at_once]},
+        "scaleDown": {"stabilizationWindowSeconds": 60, "policies": [all_at_once]},
+    }

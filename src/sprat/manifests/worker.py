@@ -1,0 +1,74 @@
+"""The pods of workers: a template for those that our launcher starts, and a Deployment for those
+whose number somebody else sets, KEDA or an HPA.
+
+Who leaves a Deployment is chosen without regard to what it does: it is told to, finishes its job
+and leaves, if the job takes no longer than GRACE_SECONDS.
+"""
+
+from __future__ import annotations
+
+from sprat.errors import InvalidInput
+from sprat.manifests import names, pod
+from sprat.manifests.plan import WORKER, Plan, labels, metadata, name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+GRACE_SECONDS = 3600
+STAY_SECONDS = 10 * 365 * 86400  # a Deployment would start again who left for want of work
+# The first signal lets the worker finish its job. When the grace is over, Kubernetes ends the hook
+# and sends another one: then the job is handed back, uncharged, which a kill would not do.
+BEFORE_STOP = "kill -TERM 1 && while sleep 1; do :; done"
+
+
+def called(pool: str) -> str:
+    """The name of what is there for a pool."""
+    return names.derived(name(WORKER), pool)
+
+
+def pools_of(plan: Plan) -> tuple[str, ...]:
+    if not plan.pools:
+        raise InvalidInput("--pool is missing: the pool (or several) that workers are for")
+    return plan.pools
+
+
+def template(plan: Plan) -> dict[str, Any]:
+    """What a launcher merges its own into: the pool, the command and the reservation."""
+    container = _container(plan)
+    return {"spec": _pod({k: v for k, v in container.items() if v})}
+
+
+def deployment(plan: Plan, pool: str) -> dict[str, Any]:
+    """It names no number of replicas: applied again, it would undo what was scaled since."""
+    mine = labels(WORKER, pool)
+    inner = working_pod(plan, pool, idle_seconds=STAY_SECONDS)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(called(pool), WORKER, pool),
+        "spec": {"selector": {"matchLabels": mine}, "template": pod.template(mine, inner)},
+    }
+
+
+def working_pod(plan: Plan, pool: str, *, idle_seconds: int, **more: Any) -> dict[str, Any]:
+    """A pod that works for a pool until it has been idle for so long."""
+    container = _container(
+        plan,
+        ["sprat", "work", pool, "--max-jobs", "0", "--idle", str(idle_seconds)],
+        env=[pod.variable("SPRAT_DIRECTORY", ".")],  # the image's, not that of who applied the pool
+        envFrom=[{"secretRef": {"name": plan.worker_secret}}],
+        lifecycle={"preStop": {"exec": {"command": ["/bin/sh", "-c", BEFORE_STOP]}}},
+    )
+    return _pod(container, terminationGracePeriodSeconds=GRACE_SECONDS, **more)
+
+
+def _container(
+    plan: Plan, command: list[str] | None = None, env: list[Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    asked = pod.resources("100m", "128Mi")
+    return pod.container(WORKER, plan.image, command or [], env=env or [], resources=asked, **more)
+
+
+def _pod(container: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return pod.pod(container, account=name(WORKER), **more)

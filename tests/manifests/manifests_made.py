@@ -1,0 +1,48 @@
+"""Manifests to look at: every part, made as the command makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sprat.manifests import parts
+from sprat.manifests.plan import Plan, Way
+from sprat.triggers.install import Entry
+
+Object = dict[str, Any]
+
+PLAN = Plan(
+    namespace="work",
+    image="registry.example/app:1",
+    pools=("papers", "Under_Score." + "x" * 100),
+    ways=(Way(cidr="10.0.0.0/8", port=5432), Way(cidr="2001:db8::/32")),
+)
+ENTRIES = [
+    Entry(name=name, schedule="*/5 * * * *", timezone=zone, command=("python", "-m", "sprat", "x"))
+    for name, zone in (("nightly", "UTC"), ("Under_Score", "Europe/Berlin"), ("x" * 100, "UTC"))
+]
+EVERY_PART = [name for name in parts.NAMES if name != parts.ALL]
+
+
+def part(name: str, plan: Plan = PLAN) -> list[Object]:
+    """The objects of one part, in their namespace."""
+    made = parts.build(plan, [name], ENTRIES)
+    items: list[Object] = parts.listed(plan, made)["items"]
+    return items
+
+
+def everything() -> list[Object]:
+    return [one for name in EVERY_PART for one in part(name)]
+
+
+def shown(one: Object) -> str:
+    return f"{one['kind']}/{one['metadata']['name']}"
+
+
+def pods(one: Object) -> Iterator[Object]:
+    """The pod templates in an object, wherever they are."""
+    if isinstance(one, dict):
+        if "containers" in one.get("spec", {}):
+            yield one
+        for inner in one.values():
+            yield from pods(inner)
