@@ -17,6 +17,7 @@ RUNNING = os.environ.get("SPRAT_TEST_CLUSTER")
 
 if RUNNING:
     from clusters import Cluster, Room
+    from systems import System
 else:
     collect_ignore_glob = ["test_*.py"]
 
@@ -33,3 +34,13 @@ def room(cluster: Cluster) -> Iterator[Room]:
     room = Room(cluster, f"test-{uuid.uuid4().hex[:8]}")
     yield room
     room.leave()
+
+
+@pytest.fixture
+def system(room: Room, tmp_path: Path) -> Iterator[System]:
+    system = System(tmp_path, room)
+    try:
+        yield system
+    finally:
+        system.close()
+        print(system.story())  # shown when the test fails

@@ -1,0 +1,153 @@
+"""sprat as it is meant to run on Kubernetes: an orchestrator, and a pool whose workers are pods."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from clusters import IMAGE, Room, until
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import Secret
+
+from sprat import model
+from sprat.model import WorkItem
+from sprat.store import Store, open_store
+
+POOL = "papers"
+SPRAT = (sys.executable, "-P", "-m", "sprat")
+ENDS = 30.0  # seconds until a command that was told to end has to be gone
+WORK_ENDS = 180.0  # until all work is done, on a machine with other things to do
+
+
+class System:
+    """One pool and its orchestrator. The store is looked into directly."""
+
+    def __init__(self, place: Path, room: Room, **settings: Any) -> None:
+        self.place = place
+        self.room = room
+        self.store: Store = open_store(f"sqlite:///{place / 'sprat.db'}")
+        self.pool = self.store.pool(POOL)
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.configure(**settings)
+        self.url = self._serve()
+        self._write_secret()
+
+    def configure(self, **settings: Any) -> None:
+        options = {
+            "image": IMAGE,
+            "image_pull_policy": "Never",
+            "namespace": self.room.name,
+            "directory": "/app",
+            "secret": "sprat",
+            "host_network": True,
+            "ttl_seconds": 1.0,
+        }
+        usual = {
+            "handler": "pod_jobs:work",
+            "launcher": "kubernetes",
+            "launcher_options": options,
+            "heartbeat_seconds": 2.0,
+            "idle_seconds": 1.0,
+        }
+        self.pool.configure(**{**usual, **settings})
+
+    def push(self, count: int, **payload: float) -> list[str]:
+        """Through the orchestrator, as a program somewhere else would. Their ids."""
+        jobs = self.place / "jobs.jsonl"
+        lines = [json.dumps({"number": number, **payload}) for number in range(count)]
+        jobs.write_text("\n".join(lines))
+        there = {"SPRAT_URL": self.url, "SPRAT_API_KEY": self.key("pusher")}
+        pushed = self.run("push", POOL, "--file", str(jobs), "--json", **there)
+        return list(json.loads(pushed)["ids"])
+
+    def key(self, *roles: str) -> str:
+        """A new API key of the orchestrator."""
+        flags = [word for role in roles for word in ("--role", role)]
+        return str(json.loads(self.run("keys", "create", *flags, "--json"))["key"])
+
+    def run(self, *words: str, **environment: str) -> str:
+        """What a command of sprat says, if not told otherwise about the store itself."""
+        done = subprocess.run(
+            [*SPRAT, *words],
+            env=os.environ | {"SPRAT_URL": self.store.url} | environment,
+            cwd=self.place,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start(self, name: str, *words: str, **environment: str) -> None:
+        """Let a command of sprat run beside us."""
+        with (self.place / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                [*SPRAT, *words],
+                env=os.environ | environment,
+                cwd=self.place,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def told(self, name: str) -> str:
+        """What a command that runs beside us has said so far."""
+        process = self._processes[name]
+        text = (self.place / f"{name}.log").read_text()
+        assert process.poll() is None, f"{name} ended with {process.returncode}:\n{text}"
+        return text
+
+    def story(self) -> str:
+        """What all of them had to say, except for every single request."""
+        logs = sorted(self.place.glob("*.log"))
+        lines = [f"{log.stem}: {line}" for log in logs for line in log.read_text().splitlines()]
+        return "\n".join(line for line in lines if "sprat.access" not in line)
+
+    # -- what is there -------------------------------------------------------------------------
+
+    def items(self) -> list[WorkItem]:
+        return self.pool.items(limit=10_000)
+
+    def live(self) -> int:
+        """How many workers there are, those included that are only reserved."""
+        return len(self.store.workers.list(status=model.LIVE, pool_id=POOL))
+
+    def until_done(self, count: int) -> None:
+        until(lambda: self.pool.counts().done >= count, f"{count} done jobs", WORK_ENDS)
+
+    def until_empty(self) -> None:
+        """Until there is no worker and no pod any more."""
+        until(lambda: not self.live() and not self.room.pods(), "an empty fleet", WORK_ENDS)
+
+    def check_each_done_once(self, ids: list[str]) -> None:
+        """Nothing lost, nothing doubled: each item that was pushed has its own result."""
+        items = self.items()
+        assert Counter(item.id for item in items) == Counter(ids)
+        assert {item.status for item in items} == {model.DONE}
+        assert [item.result["number"] for item in items] == [i.data["number"] for i in items]
+
+    def close(self) -> None:
+        for process in self._processes.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self._processes.values():
+            process.wait(ENDS)
+        self.store.close()
+
+    def _serve(self) -> str:
+        self.start("serve", "serve", "--port", "0", "--url", self.store.url)
+        pattern = re.compile(r"http://127\.0\.0\.1:\d+")
+        return str(until(lambda: pattern.search(self.told("serve")), "the server").group())
+
+    def _write_secret(self) -> None:
+        values = {"SPRAT_URL": self.url, "SPRAT_API_KEY": self.key("worker")}
+        data = {name: base64.b64encode(text.encode()).decode() for name, text in values.items()}
+        about = ObjectMeta(name="sprat", namespace=self.room.name)
+        self.room.client.create(Secret(metadata=about, data=data))
