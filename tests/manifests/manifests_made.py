@@ -17,8 +17,9 @@ PLAN = Plan(
     pools=("papers", "Under_Score." + "x" * 100),
     ways=(Way(cidr="10.0.0.0/8", port=5432), Way(cidr="2001:db8::/32")),
 )
+TICK = ("python", "-m", "sprat", "triggers", "tick", "nightly", "--wait", "30")
 ENTRIES = [
-    Entry(name=name, schedule="*/5 * * * *", timezone=zone, command=("python", "-m", "sprat", "x"))
+    Entry(name=name, schedule="*/5 * * * *", timezone=zone, command=TICK)
     for name, zone in (("nightly", "UTC"), ("Under_Score", "Europe/Berlin"), ("x" * 100, "UTC"))
 ]
 EVERY_PART = [name for name in parts.NAMES if name != parts.ALL]

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from manifests_made import ENTRIES, PLAN, Object, everything, part, pods, shown
 
+from sprat.cli import COMMANDS
+from sprat.cli.completion import parser_of
 from sprat.manifests import orchestrator, parts, triggers
 from sprat.manifests.controller import configuration
 from sprat.orchestrator.options import Options
@@ -169,13 +171,31 @@ def test_probes_ask_what_needs_no_key() -> None:
     assert box["startupProbe"]["httpGet"]["path"] == "/healthz"
 
 
-def test_an_update_and_a_drained_node_leave_one_that_answers() -> None:
-    made = deployment()["spec"]
-    assert made["replicas"] > 1
-    assert made["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
-    [budget] = [one for one in part("orchestrator") if one["kind"] == "PodDisruptionBudget"]
-    assert budget["spec"]["maxUnavailable"] < made["replicas"]
-    assert budget["spec"]["selector"] == made["selector"]
+@pytest.mark.parametrize("name", ["orchestrator", "controller"])
+def test_a_drained_node_leaves_one_that_answers(name: str) -> None:
+    [made] = [one["spec"] for one in part(name) if one["kind"] == "Deployment"]
+    [budget] = [one["spec"] for one in part(name) if one["kind"] == "PodDisruptionBudget"]
+    assert 0 < budget["maxUnavailable"] < made["replicas"]
+    assert budget["selector"] == made["selector"]
+    [spread] = made["template"]["spec"]["topologySpreadConstraints"]
+    assert spread["labelSelector"] == made["selector"]
+
+
+def test_an_update_takes_no_server_away_before_another_is_ready() -> None:
+    assert deployment()["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+
+
+@pytest.mark.parametrize(("name", "box"), CONTAINERS, ids=lambda one: str(one)[:40])
+def test_commands_can_be_typed(name: str, box: Object) -> None:
+    if name == "launched":
+        assert "command" not in box  # the launcher says it
+        return
+    program, command, *words = box["command"]
+    assert program == "sprat"
+    if command in COMMANDS:
+        parser = parser_of(command)
+        assert parser is not None
+        assert parser.parse_args(words)
 
 
 # -- the network --------------------------------------------------------------------------------

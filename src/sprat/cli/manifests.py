@@ -49,9 +49,8 @@ def parser() -> Parser:
     add(
         "--max-workers",
         type=whole(1, 100_000),
-        default=plan.MAX_WORKERS,
         metavar="N",
-        help=f"that KEDA or an HPA may start for a pool; default {plan.MAX_WORKERS}",
+        help=f"of a pool; default as its scale set says, with KEDA or an HPA {plan.MAX_WORKERS}",
     )
     add(
         "--egress",

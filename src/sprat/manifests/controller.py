@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from sprat.manifests import pod, worker, yaml_text
+from sprat.manifests import availability, pod, worker, yaml_text
 from sprat.manifests.plan import (
     CONTROLLER,
     CONTROLLER_KEY,
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 FILE = "worker-controller-config.yaml"
 DIRECTORY = "/etc/sprat"
-REPLICAS = 2
 
 
 def objects(plan: Plan) -> list[dict[str, Any]]:
@@ -35,7 +34,7 @@ def objects(plan: Plan) -> list[dict[str, Any]]:
         "metadata": metadata(name(CONTROLLER), CONTROLLER),
         "data": {FILE: text},
     }
-    return [config_map, _deployment(plan, text)]
+    return [config_map, _deployment(plan, text), availability.budget(CONTROLLER)]
 
 
 def configuration(plan: Plan) -> dict[str, Any]:
@@ -46,11 +45,13 @@ def configuration(plan: Plan) -> dict[str, Any]:
         "secret": plan.worker_secret,
         "template": worker.template(plan),
     }
+    overrides = {} if plan.max_workers is None else {"max_replicas": plan.max_workers}
     return {
         "orchestrator_url": plan.server_url,
+        "scale_sets": scale_sets,
+        **({"overrides": overrides} if overrides else {}),
         "launcher": "kubernetes",
         "launcher_options": options,
-        "scale_sets": scale_sets,
     }
 
 
@@ -71,6 +72,7 @@ def _deployment(plan: Plan, text: str) -> dict[str, Any]:
         container,
         account=name(CONTROLLER),
         has_token=True,  # it starts pods
+        topologySpreadConstraints=[availability.spread(CONTROLLER)],
         volumes=[{"name": "config", "configMap": {"name": name(CONTROLLER)}}],
     )
     changed = hashlib.sha256(text.encode()).hexdigest()[:16]  # another text, other pods
@@ -79,7 +81,7 @@ def _deployment(plan: Plan, text: str) -> dict[str, Any]:
         "kind": "Deployment",
         "metadata": metadata(name(CONTROLLER), CONTROLLER),
         "spec": {
-            "replicas": REPLICAS,
+            "replicas": availability.REPLICAS,
             "selector": {"matchLabels": labels(CONTROLLER)},
             "template": pod.template(labels(CONTROLLER), inner, configuration=changed),
         },

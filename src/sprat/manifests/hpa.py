@@ -32,7 +32,7 @@ def _autoscaler(plan: Plan, pool: str) -> dict[str, Any]:
         "spec": {
             "scaleTargetRef": target,
             "minReplicas": 1,  # it cannot come back from none
-            "maxReplicas": plan.max_workers,
+            "maxReplicas": plan.most,
             "metrics": [{"type": "External", "external": metric}],
             "behavior": keda.at_once(plan),
         },

@@ -49,7 +49,7 @@ def _scaled_object(plan: Plan, pool: str) -> dict[str, Any]:
             "pollingInterval": POLLING_SECONDS,
             "cooldownPeriod": COOLDOWN_SECONDS,
             "minReplicaCount": 0,
-            "maxReplicaCount": plan.max_workers,
+            "maxReplicaCount": plan.most,
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": at_once(plan)}},
             "triggers": [_trigger(plan, pool)],
         },
@@ -65,7 +65,7 @@ def _scaled_job(plan: Plan, pool: str) -> dict[str, Any]:
         "spec": {
             "pollingInterval": POLLING_SECONDS,
             "minReplicaCount": 0,
-            "maxReplicaCount": plan.max_workers,
+            "maxReplicaCount": plan.most,
             "successfulJobsHistoryLimit": 3,
             "failedJobsHistoryLimit": 3,
             "rollout": {"strategy": "gradual"},  # the default ends workers in the middle of a job
@@ -96,7 +96,7 @@ def _trigger(plan: Plan, pool: str) -> dict[str, Any]:
 
 def at_once(plan: Plan) -> dict[str, Any]:
     """The pool's policy has thought about it already: do what it says."""
-    all_at_once = {"type": "Pods", "value": plan.max_workers, "periodSeconds": 15}
+    all_at_once = {"type": "Pods", "value": plan.most, "periodSeconds": 15}
     return {
         "scaleUp": {"stabilizationWindowSeconds": 0, "policies": [all_at_once]},
         "scaleDown": {"stabilizationWindowSeconds": 60, "policies": [all_at_once]},

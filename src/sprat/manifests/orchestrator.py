@@ -5,14 +5,13 @@ It keeps nothing itself, so any number of replicas may serve one store, if that 
 
 from __future__ import annotations
 
-from sprat.manifests import pod
+from sprat.manifests import availability, pod
 from sprat.manifests.plan import ORCHESTRATOR, PORT, URL_KEY, Plan, labels, metadata, name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-REPLICAS = 2
 # After SIGTERM it goes on answering for so long, while the cluster learns that it leaves; then it
 # has GRACE_SECONDS in all to finish what is under way, which `sprat serve` gives 20 seconds.
 LINGER_SECONDS = 5
@@ -20,7 +19,7 @@ GRACE_SECONDS = 30
 
 
 def objects(plan: Plan) -> list[dict[str, Any]]:
-    return [_account(), _deployment(plan), _service(), _disruption_budget()]
+    return [_account(), _deployment(plan), _service(), availability.budget(ORCHESTRATOR)]
 
 
 def _account() -> dict[str, Any]:
@@ -46,24 +45,18 @@ def _deployment(plan: Plan) -> dict[str, Any]:
         readinessProbe=pod.probe("/readyz", "http", period=5, failures=2),
         resources=pod.resources("100m", "128Mi", "512Mi"),
     )
-    spread = {
-        "maxSkew": 1,
-        "topologyKey": "kubernetes.io/hostname",
-        "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": labels(ORCHESTRATOR)},
-    }
     inner = pod.pod(
         container,
         account=name(ORCHESTRATOR),
         terminationGracePeriodSeconds=GRACE_SECONDS,
-        topologySpreadConstraints=[spread],
+        topologySpreadConstraints=[availability.spread(ORCHESTRATOR)],
     )
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata(name(ORCHESTRATOR), ORCHESTRATOR),
         "spec": {
-            "replicas": REPLICAS,
+            "replicas": availability.REPLICAS,
             "selector": {"matchLabels": labels(ORCHESTRATOR)},
             "strategy": {
                 "type": "RollingUpdate",
@@ -83,13 +76,4 @@ def _service() -> dict[str, Any]:
             "selector": labels(ORCHESTRATOR),
             "ports": [{"name": "http", "port": PORT, "targetPort": "http"}],
         },
-    }
-
-
-def _disruption_budget() -> dict[str, Any]:
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": metadata(name(ORCHESTRATOR), ORCHESTRATOR),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels(ORCHESTRATOR)}},
     }

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAMESPACE = SECRET = "sprat"
-MAX_WORKERS = 100
+MAX_WORKERS = 100  # that KEDA or an HPA may start where nothing else is said
 
 # Names of objects, and what their pods are called in the label `component`.
 ORCHESTRATOR, CONTROLLER, WORKER, TRIGGER = "orchestrator", "controller", "worker", "trigger"
@@ -37,8 +37,13 @@ class Plan(Record):
     image: str = ""
     pools: tuple[str, ...] = ()
     secret: str = SECRET
-    max_workers: int = MAX_WORKERS  # for KEDA and HPA; a controller asks the pool
+    max_workers: int | None = None  # of a pool; None: as the controller's scale set has it
     ways: tuple[Way, ...] = ()  # what workers may reach besides DNS and the orchestrator
+
+    @property
+    def most(self) -> int:
+        """How many workers somebody else may start for a pool."""
+        return MAX_WORKERS if self.max_workers is None else self.max_workers
 
     @property
     def worker_secret(self) -> str:
