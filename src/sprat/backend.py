@@ -196,7 +196,9 @@ class Backend:
     # -- scaling ----------------------------------------------------------------------------
 
     def observe(self, pool: str, group: str | None, window: float) -> model.Snapshot:
-        """Read what a scaling pass needs, at one moment; statistics over `window` seconds."""
+        """Read what a scaling pass needs, at one moment; statistics over `window` seconds. With a
+        group, of the items that need it and the workers that have it; with NO_GROUP of the items
+        that need none, and of no workers."""
         raise NotImplementedError
 
     def record(self, version: int, decision: model.Decision) -> model.RecordedDecision | None:

@@ -47,6 +47,8 @@ WORKER_LOST = "worker_lost"
 POOL_EMPTY = "pool_empty"  # the last item was settled: none waits, none runs
 EVENTS = (WORK_ADDED, WORKER_DONE, WORKER_LOST, POOL_EMPTY)
 
+NO_GROUP = ""  # to observe only the work that anybody may do
+
 HEARTBEAT_SECONDS = 5.0
 LEASE_SECONDS = 2 * HEARTBEAT_SECONDS  # a worker that misses two heartbeats is stale
 MAX_RETRIES = 3

@@ -360,7 +360,11 @@ class WorkPool:
     # -- scaling ----------------------------------------------------------------------------
 
     def observe(self, group: str | None = None, *, window: float = 600.0) -> model.Snapshot:
-        return self._backend.observe(self.name, payload.label(group, "group"), window)
+        """What a scaling pass needs to know, of the whole pool or of one group; NO_GROUP: of the
+        work that anybody may do, and of no workers."""
+        if group != model.NO_GROUP:
+            payload.label(group, "group")
+        return self._backend.observe(self.name, group, window)
 
     def record(self, decision: model.Decision, *, version: int) -> model.RecordedDecision | None:
         """Keep a decision and make its reservations, unless somebody decided first (None)."""

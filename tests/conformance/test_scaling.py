@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sprat.model import Counts, Decision, WorkerRecord, WorkerRegistration
+from sprat.model import NO_GROUP, Counts, Decision, WorkerRecord, WorkerRegistration
 from sprat.pool import WorkPool
 from sprat.store import Store
 
@@ -107,6 +107,21 @@ def test_with_a_group_only_what_needs_it_and_who_can_do_it_counts(
     assert [worker.worker_id for worker in seen.workers] == ["gpu"]
     assert pool.observe().counts == Counts(pending=6, delayed=1, backlog=1)
     assert pool.observe("none").counts == Counts()
+
+
+def test_work_that_needs_no_group_can_be_counted_alone(pool: WorkPool, enrol: Enrol) -> None:
+    enrol("plain", pool_id="papers"), enrol("gpu", pool_id="papers", capabilities=["gpu"])
+    pool.push_many(range(3), group="gpu")
+    pool.push("later", group="gpu", delay=60)
+    assert pool.observe(NO_GROUP).counts == Counts()
+    assert pool.observe(NO_GROUP).oldest_ready_seconds is None
+    pool.push_many(range(2))
+    pool.push("much later", delay=100)
+    seen = pool.observe(NO_GROUP)
+    assert seen.counts == Counts(pending=3, delayed=1)
+    assert seen.oldest_ready_seconds is not None
+    assert seen.next_due_seconds == pytest.approx(100, abs=2)
+    assert seen.workers == ()
 
 
 def test_oldest_ready_item_is_not_a_delayed_one(pool: WorkPool, advance: Advance) -> None:

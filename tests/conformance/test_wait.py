@@ -67,6 +67,15 @@ def test_nothing_to_do_is_false_when_the_time_is_up(pool: WorkPool, worker: Work
     assert not pool.wait("w1", seconds=0.01)
 
 
+def test_nobody_in_particular_waits_for_work_of_any_group(
+    pool: WorkPool, worker: WorkerRecord, waiting: Waiting
+) -> None:
+    waiter = waiting()
+    pool.push("needs gpu", group="gpu")
+    assert waiter.result(SOON)
+    assert not pool.wait("w1", seconds=0.01)
+
+
 def test_push_wakes_a_waiter(pool: WorkPool, worker: WorkerRecord, waiting: Waiting) -> None:
     first, second = waiting("w1"), waiting()
     pool.push("work")

@@ -187,7 +187,7 @@ BY_NAME: dict[str, Any] = {
     "threshold": lambda seconds: payload.seconds(seconds, "threshold"),
     "max_workers": lambda n: payload.whole(n, "max_workers", 0, 1_000_000),
     "version": lambda n: payload.whole(n, "version", -1, 1 << 53),
-    "group": lambda group: payload.label(group, "group"),
+    "group": lambda group: group if group == model.NO_GROUP else payload.label(group, "group"),
     "settings": _settings,
     "decision": _decision,
     "which": _filter,

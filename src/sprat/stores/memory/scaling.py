@@ -71,13 +71,13 @@ def observe(
 
 
 def _oldest_ready_seconds(pool: Pool, group: str | None, now: float) -> float | None:
-    fits = (item for item in pool.ready if group is None or item.group == group)
+    fits = (item for item in pool.ready if group is None or item.group == (group or None))
     oldest = min((item.ready_at for item in fits), default=None)
     return None if oldest is None else now - oldest
 
 
 def _next_due_seconds(pool: Pool, group: str | None, now: float) -> float | None:
-    fits = (item for item in pool.delayed if group is None or item.group == group)
+    fits = (item for item in pool.delayed if group is None or item.group == (group or None))
     first = min((item.ready_at for item in fits), default=None)
     return None if first is None else first - now
 

@@ -98,7 +98,7 @@ class Pool:
     def tally(self, status: str, group: str | None) -> int:
         """How many items have this status; with a group, how many that need it."""
         if group is not None:
-            return self.tallies.get((group, status), 0)
+            return self.tallies.get((group or None, status), 0)
         return sum(n for (_, name), n in self.tallies.items() if name == status)
 
     def counts(self, group: str | None = None) -> model.Counts:

@@ -170,9 +170,8 @@ BEGIN
     IF coalesce(pool.paused_until, 0) > now_ THEN
         has_work := false;
         due := least(nullif(greatest(due, now_), now_), pool.paused_until);
-    ELSIF NOT has_work AND pool.has_lanes THEN
-        has_work := cardinality(sprat.in_turn(pool, 1, coalesce(worker.capabilities, '{}'),
-                                              false)) > 0;
+    ELSIF NOT has_work AND pool.has_lanes AND worker_ IS NOT NULL THEN
+        has_work := cardinality(sprat.in_turn(pool, 1, worker.capabilities, false)) > 0;
     ELSIF NOT has_work THEN
         has_work := EXISTS (SELECT 1 FROM sprat.work_pool
             WHERE pool_name = pool_ AND status = 'pending' AND run_at IS NULL LIMIT 1);

@@ -25,7 +25,7 @@ TOLD = ("policy", "direction", "current", "desired", "reason", "inputs")
 
 def observe(link: Link, pool: str, group: str | None, window: float) -> model.Snapshot:
     now, counts, workers, oldest, due, paused, *scale_set, sums = link.run(
-        "observe", pool, group or "", repr(window)
+        "observe", pool, group or "", repr(window), int(group == model.NO_GROUP)
     )
     version, up, down, failures, failed_at = scale_set
     return model.Snapshot(

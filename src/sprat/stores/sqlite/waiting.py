@@ -54,7 +54,10 @@ def look(tx: Transaction, pool: str, worker: WorkerRef | None) -> Look:
     has_work = due is not None and due <= tx.now
     if found is not None and not has_work:
         _, has_lanes, turn, settings = found
-        has_work = bool(_ready(tx, pool, has_lanes, turn, settings, capabilities or "[]"))
+        if capabilities is None:  # nobody in particular: whatever work there is
+            has_work = bool(lanes.in_order(tx, pool, 1))
+        else:
+            has_work = bool(_ready(tx, pool, has_lanes, turn, settings, capabilities))
     pause = LOOK_AGAIN_SECONDS
     for moment in (paused_until, due or 0.0):
         if moment > tx.now:

@@ -1,6 +1,7 @@
 -- ARGV: pool, group ('': all), the names of the statistics' buckets come from the time and the
--- window (in whole seconds). Answers with all that a scaling pass needs.
-local pool, group, window = ARGV[1], ARGV[2], tonumber(ARGV[3])
+-- window (in whole seconds), 1: only what needs no group. Answers with all that a pass needs.
+local pool, group, window, only_free = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
+local counts_all = group == '' and not only_free
 promote(pool)
 commit()
 
@@ -15,7 +16,7 @@ local function oldest_ready()
     local lane, needed = string.match(member, '^([^\1]*\1([^\2]*)\2)')
     local rank = #lane + 8
     local seq = string.sub(member, rank + 1, rank + 14)
-    if (group == '' or needed == group) and (not best or seq < best_seq) then
+    if (counts_all or needed == group) and (not best or seq < best_seq) then
       best, best_seq = string.sub(member, rank + 15), seq
     end
     from = '(' .. string.sub(member, 1, rank) .. '\255'
@@ -28,7 +29,7 @@ local function next_due()
     local due = call('ZRANGE', key, from, from + 99)
     for _, id in ipairs(due) do
       local item = load(id)
-      if group == '' or item[GROUP] == group then
+      if counts_all or item[GROUP] == group then
         return item[READY_AT] - now
       end
     end
@@ -40,7 +41,7 @@ local function next_due()
 end
 
 local workers = {}
-for i, one in ipairs(fleet(pool, group ~= '' and group)) do
+for i, one in ipairs(only_free and {} or fleet(pool, group ~= '' and group)) do
   workers[i] = worker_reply(one[1], one[2])
 end
 local set = scale_set(pool, group)
