@@ -46,31 +46,38 @@ def check(
     dry_run: bool = False,
     settings: model.PoolSettings | None = None,
     group: str | None = None,
+    takes_any: bool = False,
 ) -> Checked:
     """Run one pass and start the workers that it decided on. A dry run changes nothing. With a
-    group, only the work and the workers of that group count, and who is launched belongs to it."""
+    group, only the work and the workers of that group count, and who is launched belongs to it;
+    a group that `takes_any` counts the work without a group too."""
     settings = settings or store.pool(pool).state().settings
     high = settings.max_workers if max_workers is None else max_workers
     low = settings.min_workers if min_workers is None else min_workers
     settings = settings.replace(max_workers=high, min_workers=min(low, high))
     if dry_run:
-        seen = insight.observe(store, pool, settings, group)
+        seen = insight.observe(store, pool, settings, group, takes_any=takes_any)
         return _checked(seen, policies.decide(seen, settings), (), model.Reaped())
-    tend(store, pool, settings, launcher)
-    done = decide(store, pool, settings, group)
+    tend(store, pool, settings, launcher, group)
+    done = decide(store, pool, settings, group, takes_any=takes_any)
     if done.spawned:
         launch(store, pool, settings, done.spawned_ids, launcher)
     return done
 
 
 def tend(
-    store: Store, pool: str, settings: model.PoolSettings, launcher: Launcher | None = None
+    store: Store,
+    pool: str,
+    settings: model.PoolSettings,
+    launcher: Launcher | None = None,
+    group: str | None = None,
 ) -> None:
-    """Ask the launcher what it knows of the pool's workers: who is gone, or will never come, frees
-    slot and items now instead of when a deadline has passed."""
+    """Ask the launcher what it knows of the pool's workers (those of another group may be in
+    another place): who is gone, or will never come, frees slot and items now instead of when a
+    deadline has passed."""
     if launcher is None and settings.launcher == "process":
         return  # a nest sees its workers end
-    alive = store.workers.list(status=model.LIVE, pool_id=pool)
+    alive = store.workers.list(status=model.LIVE, pool_id=pool, capability=group)
     try:
         starter = launcher or open_launcher(settings.launcher)
         gone = starter.tend(store.url, pool, settings, alive)
@@ -93,7 +100,12 @@ def tend(
 
 
 def decide(
-    store: Store, pool: str, settings: model.PoolSettings, group: str | None = None
+    store: Store,
+    pool: str,
+    settings: model.PoolSettings,
+    group: str | None = None,
+    *,
+    takes_any: bool = False,
 ) -> Checked:
     """A pass without its last step: the reservations are made, somebody has to start them."""
     store.backend.begin_check(pool)
@@ -102,7 +114,7 @@ def decide(
         store.happened(model.WORKER_LOST, pool, settings)
         store.happened(model.POOL_EMPTY, pool, settings)  # if that was the last attempt
     for _ in range(TRIES):
-        seen = insight.observe(store, pool, settings, group)
+        seen = insight.observe(store, pool, settings, group, takes_any=takes_any)
         decision = policies.decide(seen, settings)
         insight.remember(store, seen, decision)
         if not decision.launch and not decision.drain:

@@ -25,7 +25,54 @@ def pause_after(failures: int) -> float:
     return min(LONGEST_PAUSE_SECONDS, 2.0 ** min(failures - 1, 10))
 
 
-class Client:
+class Routes:
+    """Calls the routes of an orchestrator, each over a connection of its own."""
+
+    def __init__(self, url: str) -> None:
+        """The API key is in SPRAT_API_KEY, as for every command."""
+        from sprat.stores.http.address import read
+
+        if not url.startswith(("http://", "https://")):
+            raise InvalidInput(f"{url!r} is no orchestrator: write http://host:port")
+        self._address = read(url)
+        self._secret: str | None = None
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """Any route (docs/reference/routes.md), with the key, and with a worker's secret if
+        there is one."""
+        content = None if body is None else jsontext.dumps(body)
+        connection = self._connection()
+        try:
+            connection.request(method, self._address.prefix + path, content, self._headers())
+            answer = connection.getresponse()
+            return _read(answer.status, answer.read())
+        except ssl.SSLCertVerificationError as error:
+            raise InvalidInput(f"{error.verify_message}: see SPRAT_CA_FILE") from None
+        except (OSError, http.client.HTTPException) as error:
+            why = str(error) or type(error).__name__
+            raise StoreUnavailable(f"no answer from {self._address.shown}: {why}") from None
+        finally:
+            connection.close()
+
+    def _headers(self) -> dict[str, str]:
+        given = {
+            "Authorization": self._address.key and f"Bearer {self._address.key}",
+            "Sprat-Worker-Secret": self._secret,
+            "Content-Type": "application/json",
+        }
+        return {name: value for name, value in given.items() if value}
+
+    def _connection(self) -> http.client.HTTPConnection:
+        at = self._address
+        if not at.is_tls:
+            return http.client.HTTPConnection(at.host, at.port, timeout=TIMEOUT_SECONDS)
+        tls = ssl.create_default_context(cafile=at.ca_file)
+        if at.client_certificate:
+            tls.load_cert_chain(at.client_certificate, at.client_key)
+        return http.client.HTTPSConnection(at.host, at.port, timeout=TIMEOUT_SECONDS, context=tls)
+
+
+class Client(Routes):
     """One worker, as an orchestrator knows it. Not to be shared between threads."""
 
     def __init__(
@@ -38,11 +85,7 @@ class Client:
         capabilities: Mapping[str, Any] | None = None,
     ) -> None:
         """The API key is in SPRAT_API_KEY, as for every command."""
-        from sprat.stores.http.address import read
-
-        if not url.startswith(("http://", "https://")):
-            raise InvalidInput(f"{url!r} is no orchestrator: write http://host:port")
-        self._address = read(url)
+        super().__init__(url)
         self._about = {
             "worker_id": worker_id,
             "worker_type": worker_type,
@@ -51,7 +94,6 @@ class Client:
         }
         self._path = quote(worker_id, safe="")
         self._unreported: list[dict[str, Any]] = []
-        self._secret: str | None = None
         self.operation: str | None = None  # what it is working on
 
     def health(self) -> dict[str, str | None]:
@@ -102,39 +144,6 @@ class Client:
     def deregister(self) -> None:
         """Leave; what it holds is handed back."""
         self.call("DELETE", f"/api/v1/workers/deregister/{self._path}")
-
-    def call(self, method: str, path: str, body: object = None) -> Any:
-        """Any other route (docs/reference/routes.md), with this worker's key and secret."""
-        content = None if body is None else jsontext.dumps(body)
-        connection = self._connection()
-        try:
-            connection.request(method, self._address.prefix + path, content, self._headers())
-            answer = connection.getresponse()
-            return _read(answer.status, answer.read())
-        except ssl.SSLCertVerificationError as error:
-            raise InvalidInput(f"{error.verify_message}: see SPRAT_CA_FILE") from None
-        except (OSError, http.client.HTTPException) as error:
-            why = str(error) or type(error).__name__
-            raise StoreUnavailable(f"no answer from {self._address.shown}: {why}") from None
-        finally:
-            connection.close()
-
-    def _headers(self) -> dict[str, str]:
-        given = {
-            "Authorization": self._address.key and f"Bearer {self._address.key}",
-            "Sprat-Worker-Secret": self._secret,
-            "Content-Type": "application/json",
-        }
-        return {name: value for name, value in given.items() if value}
-
-    def _connection(self) -> http.client.HTTPConnection:
-        at = self._address
-        if not at.is_tls:
-            return http.client.HTTPConnection(at.host, at.port, timeout=TIMEOUT_SECONDS)
-        tls = ssl.create_default_context(cafile=at.ca_file)
-        if at.client_certificate:
-            tls.load_cert_chain(at.client_certificate, at.client_key)
-        return http.client.HTTPSConnection(at.host, at.port, timeout=TIMEOUT_SECONDS, context=tls)
 
 
 def _read(status: int, content: bytes) -> Any:

@@ -8,6 +8,7 @@ same time the later one's notes stay; they hold nothing that the next pass could
 from __future__ import annotations
 
 from sprat import jsontext
+from sprat.model import NO_GROUP
 from sprat.scaling import policies
 
 TYPE_CHECKING = False
@@ -18,10 +19,20 @@ if TYPE_CHECKING:
 KIND = "scaling"
 
 
-def observe(store: Store, pool: str, settings: PoolSettings, group: str | None = None) -> Snapshot:
-    """A snapshot for the policy that the settings name."""
+def observe(
+    store: Store,
+    pool: str,
+    settings: PoolSettings,
+    group: str | None = None,
+    *,
+    takes_any: bool = False,
+) -> Snapshot:
+    """A snapshot for the policy that the settings name. A group that `takes_any` also counts the
+    work that needs no group."""
     policy = policies.find(settings.policy)
     seen = store.pool(pool).observe(group)
+    if takes_any and group is not None:
+        seen = _together(seen, store.pool(pool).observe(NO_GROUP))
     if getattr(policy, "REMEMBERS", False):
         kept = store.backend.document(KIND, _name(seen))
         if kept is not None:
@@ -35,6 +46,23 @@ def remember(store: Store, seen: Snapshot, decision: Decision) -> None:
     """Keep the notes, if there is anything new in them."""
     if decision.memory != seen.memory:
         store.backend.put(KIND, _name(seen), jsontext.dumps(dict(decision.memory)), None, None)
+
+
+def _together(seen: Snapshot, free: Snapshot) -> Snapshot:
+    """What a group sees, with the work that anybody may do. Of that, others run some: what runs
+    here is what our own workers hold."""
+    ours, theirs = seen.counts, free.counts
+    waits = (seen.oldest_ready_seconds, free.oldest_ready_seconds)
+    dues = (seen.next_due_seconds, free.next_due_seconds)
+    return seen.replace(
+        counts=ours.replace(
+            pending=ours.pending + theirs.pending,
+            delayed=ours.delayed + theirs.delayed,
+            claimed=sum(worker.claims for worker in seen.workers),
+        ),
+        oldest_ready_seconds=max((w for w in waits if w is not None), default=None),
+        next_due_seconds=min((d for d in dues if d is not None), default=None),
+    )
 
 
 def _name(seen: Snapshot) -> str:

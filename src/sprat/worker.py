@@ -184,15 +184,9 @@ class Worker:
         return False
 
     def _is_needed(self) -> bool:
-        """Whether the fleet would be too small without this worker."""
-        low, usual = self._settings.min_workers, model.PoolSettings().policy
-        if self._settings.policy == usual and not self._settings.policy_options:
-            return low > 0 and self._pool.observe().active <= low
-        from sprat import insight  # others keep idle workers on purpose: ask
-        from sprat.scaling import policies
+        from sprat import scale_set
 
-        seen = insight.observe(self._store, self._pool.name, self._settings)
-        return policies.is_needed(seen, self._settings, self._me.worker_id)
+        return scale_set.is_needed(self._store, self._pool.name, self._settings, self._me)
 
     def _leave(self, left: str) -> None:
         settlements = self._ahead.take_all()

@@ -40,6 +40,7 @@ COMMANDS = {
     "pause": ("sprat.cli.pause", "hand out no more jobs of a pool"),
     "resume": ("sprat.cli.resume", "hand them out again"),
     "serve": ("sprat.cli.serve", "serve the store over HTTP: the orchestrator"),
+    "controller": ("sprat.cli.controller", "scale pools in a loop, near their workers"),
     "keys": ("sprat.cli.keys", "make, list, rotate or revoke API keys"),
     "manifests": ("sprat.cli.manifests", "print Kubernetes manifests for sprat in a cluster"),
     "run": ("sprat.cli.run", "run a YAML machine from beginning to end"),

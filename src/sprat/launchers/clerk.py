@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 
-from sprat import checker, insight, jsontext, model
+from sprat import checker, insight, jsontext, model, scale_set
 from sprat.errors import SpratError
 from sprat.launchers.process import OrderedLauncher
 from sprat.record import Record
@@ -151,10 +151,12 @@ def carry_on(
     version: int | None,
     order: str | None = None,
 ) -> Orders:
-    """Report the dead, and run a scaling pass. If the pool's settings changed, this nest has the
-    wrong code for new workers: another one is started for them. A nest that runs a machine keeps
-    to the maximum that it was launched with."""
+    """Report the dead, and run a scaling pass, unless a controller does that. If the pool's
+    settings changed, this nest has the wrong code for new workers: another one is started for
+    them. A nest that runs a machine keeps to the maximum that it was launched with."""
     report(store, pool, gone)
+    if scale_set.is_led(store.backend, pool):
+        return _nothing_more(store, pool)
     state = store.pool(pool).state()
     checked = checker.decide(store, pool, _limited(state.settings, order))
     launch = checked.spawned_ids

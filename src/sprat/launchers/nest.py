@@ -190,6 +190,7 @@ def _import_the_rest() -> None:
     import fcntl  # noqa: F401
 
     import sprat.pulse
+    import sprat.scale_set
     import sprat.worker  # noqa: F401
 
 

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sprat.scaling.options import Check
 
-__all__ = ["CHECKS", "NAME", "Options", "decide", "pause_left", "wanted"]
+__all__ = ["CHECKS", "NAME", "Options", "decide", "is_needed", "pause_left", "wanted"]
 
 NAME = "queue-depth"
 LEAVES_WHEN_IDLE = True  # a worker without work does not ask whether it is wanted
@@ -66,6 +66,11 @@ def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
         start_deadline_seconds=settings.start_deadline_seconds,
         capabilities=() if seen.group is None else (seen.group,),
     )
+
+
+def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
+    """Whether a worker that has been idle for a while has to stay all the same."""
+    return 0 < seen.active <= settings.min_workers
 
 
 def _reason(seen: Snapshot, settings: PoolSettings, launch: int) -> str:

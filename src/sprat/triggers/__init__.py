@@ -81,6 +81,10 @@ def _cue(store: Store, name: str, event: str, pool: str, settings: PoolSettings)
 def _start_pass(store: Store, pool: str, settings: PoolSettings) -> bool:
     if not store.backend.request_check(pool, settings.max_workers):
         return False
+    from sprat import scale_set
+
+    if scale_set.is_led(store.backend, pool):
+        return False  # a controller sees it too, and knows what it may start
     if pause_left(store.pool(pool).observe()) > 0:
         return False  # workers do not come to work: a nest tries again when it is time
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from sprat import model
+from sprat import insight, model, scale_set
 from sprat.backend import Backend, WorkerRef
 from sprat.orchestrator import audit, checks, keys, shape, tenancy, worker_secret
 from sprat.orchestrator.refusal import not_found
@@ -29,7 +29,7 @@ WHO: dict[str, tuple[str, ...]] = {
     "item": (PUSHER, WORKER, VIEWER),
     "items": (PUSHER, VIEWER),
     "counts": (PUSHER, WORKER, *READERS),
-    "wait": (WORKER,),
+    "wait": (WORKER, CONTROLLER),
     "pools": ROLES,
     "pool_state": ROLES,
     "configure": (ADMIN,),
@@ -48,15 +48,16 @@ WHO: dict[str, tuple[str, ...]] = {
     "decisions": READERS,
     "stats": READERS,
     "history": READERS,
-    "document": (ADMIN,),
+    "document": (WORKER, CONTROLLER),
     "documents": (ADMIN,),
-    "put": (ADMIN,),
+    "put": (CONTROLLER,),
     "take": (ADMIN,),
     "describe": ROLES,
 }
 NOT_SERVED = {"close", "push_joined", "settle_joined"}  # a transaction does not travel
 UNLIMITED = {"exchange", "save", "wait", "heartbeat", "update_status", "register"}
 SECRET_KINDS = (keys.KIND, worker_secret.KIND)  # documents that nobody reads or writes over HTTP
+SCALING_KINDS = (insight.KIND, scale_set.KIND)  # that not only admins do
 ACTS = {"cancel", "requeue", "release", "configure", "pause", "purge"}  # for the audit log
 ADDING = {"push", "requeue", "pause", "configure"}  # work may be ready that nobody works on
 WAKING = {"cancel", "release", "exchange"}
@@ -139,7 +140,8 @@ class _Verb:
 def _arguments(call: Call, readers: dict[str, Any]) -> dict[str, Any]:
     given = {name: read(getattr(call.body, name)) for name, read in readers.items()}
     arguments = checks.check(given)
-    if arguments.get("kind") in SECRET_KINDS:
+    kind = arguments.get("kind")
+    if kind in SECRET_KINDS or (kind not in (None, *SCALING_KINDS) and not call.caller.is_admin):
         raise not_found()
     if isinstance(arguments.get("worker"), WorkerRef):
         others = (CONTROLLER,) if "reason" in arguments else ()

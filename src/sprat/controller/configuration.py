@@ -1,0 +1,143 @@
+"""What a controller is told: worker-controller-config.yaml, and the environment, which beats it.
+
+Whatever is wrong is told in one sentence, with file and line where it is the file. Where one thing
+is given under two names that do not agree, the first is used and a warning says so.
+"""
+
+from __future__ import annotations
+
+import os
+
+from sprat import payload
+from sprat.config import beside
+from sprat.controller import limits, sheet
+from sprat.controller.sheet import ScaleSet, Sheet
+from sprat.errors import InvalidInput
+from sprat.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+FILE = "worker-controller-config.yaml"
+
+
+class Configuration(Record):
+    """All that a controller needs to begin."""
+
+    url: str
+    scale_sets: tuple[ScaleSet, ...]
+    environment: Mapping[str, float] = {}  # limits that beat those of every scale set
+    config_ttl_seconds: float = sheet.CONFIG_TTL_SECONDS
+    lease_seconds: float = sheet.LEASE_SECONDS
+    drain_deadline_seconds: float | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_remote(self) -> bool:
+        return _is_orchestrator(self.url)
+
+
+def load(
+    path: str | None, environment: Mapping[str, str], *, url: str | None = None
+) -> Configuration:
+    """Read the file (None: the usual one, if it is there) and the environment. `url` is the
+    store's, from the command line."""
+    is_there = path is not None or os.path.exists(FILE)
+    found = sheet.read(path or FILE) if is_there else Sheet()
+    if found.store is not None:
+        found = found.replace(store=beside(found.store, os.path.dirname(path or "")))
+    warnings = list(found.warnings)
+    where = _url(found, environment, url, warnings)
+    sets = _scale_sets(found, environment, path or FILE)
+    _require(where, sets)
+    assert where is not None
+    given = limits.from_environment(environment)
+    warnings += _contradictions(sets, given)
+    return Configuration(
+        url=where,
+        scale_sets=sets,
+        environment=given,
+        config_ttl_seconds=found.config_ttl_seconds,
+        lease_seconds=found.lease_seconds,
+        drain_deadline_seconds=found.drain_deadline_seconds,
+        warnings=tuple(warnings),
+    )
+
+
+def _url(
+    found: Sheet, environment: Mapping[str, str], flag: str | None, warnings: list[str]
+) -> str | None:
+    """The first that is given: on the command line, in the environment, in the file."""
+    sources = {
+        "--url": flag,
+        "ORCHESTRATOR_URL": environment.get("ORCHESTRATOR_URL", "").strip(),
+        "SPRAT_URL": environment.get("SPRAT_URL", "").strip(),
+        "orchestrator_url": found.orchestrator_url,
+        "store": found.store,
+    }
+    known = {name: value for name, value in sources.items() if value}
+    first = next(iter(known), None)
+    if first is None:
+        return None
+    same_place = [{"ORCHESTRATOR_URL", "SPRAT_URL"}, {"orchestrator_url", "store"}]
+    warnings += [
+        f"{first} and {name} name two stores: {first} is used"
+        for name, value in known.items()
+        if value != known[first] and {first, name} in same_place
+    ]
+    if first in ("ORCHESTRATOR_URL", "orchestrator_url") and not _is_orchestrator(known[first]):
+        raise InvalidInput(f"{first} must begin with http:// or https://, not {known[first]!r}")
+    return known[first]
+
+
+def _is_orchestrator(url: str) -> bool:
+    return url.startswith(("http://", "https://"))
+
+
+def _scale_sets(found: Sheet, environment: Mapping[str, str], path: str) -> tuple[ScaleSet, ...]:
+    """Those of the file, or the one that the environment describes."""
+    sets: Sequence[ScaleSet] = found.scale_sets or (ScaleSet(),)
+    tenant = environment.get("TENANT_ID", "").strip()
+    group = environment.get("MACHINE_GROUP", "").strip()
+    if group and len(sets) > 1:
+        raise InvalidInput(
+            f"MACHINE_GROUP is one group, but {path} has {len(sets)} scale_sets: unset it"
+        )
+    if tenant:
+        payload.label(tenant, "TENANT_ID")
+        sets = [one.replace(tenant=tenant) for one in sets]
+    if group:
+        payload.label(group, "MACHINE_GROUP")
+        sets = [one.replace(group=group) for one in sets]
+    return tuple(sets)
+
+
+def _require(url: str | None, sets: Sequence[ScaleSet]) -> None:
+    """Say all that is missing at once. Who names a pool says enough, and a store that is no
+    orchestrator has no tenants."""
+    missing = [] if url else ["ORCHESTRATOR_URL"]
+    if url is None or _is_orchestrator(url):
+        unnamed = [one for one in sets if one.pool is None]
+        missing += ["TENANT_ID"] if any(one.tenant is None for one in unnamed) else []
+        missing += ["MACHINE_GROUP"] if any(one.group is None for one in unnamed) else []
+    if missing:
+        is_one = len(missing) == 1
+        names = ", ".join(missing[:-1]) + ("" if is_one else " and ") + missing[-1]
+        raise InvalidInput(
+            f"{names} {'is' if is_one else 'are'} missing: set {'it' if is_one else 'them'} in "
+            f"the environment, or in {FILE} as {', '.join(name.lower() for name in missing)}"
+        )
+
+
+def _contradictions(sets: Sequence[ScaleSet], environment: Mapping[str, float]) -> list[str]:
+    """What can be known now not to fit together; it works all the same."""
+    said = []
+    for one in sets:
+        given = {**one.overrides, **environment}
+        low, high = given.get("min_replicas"), given.get("max_replicas")
+        if low is not None and high is not None and low > high:
+            said.append(
+                f"{one.shown}: min_replicas {low} is more than max_replicas {high}: {high} is used"
+            )
+    return said

@@ -1,0 +1,219 @@
+"""The loop: a thread for each scale set, until a signal says that it is enough.
+
+A pass that fails is one line in the log, and the loop goes on: after the poll interval, or sooner
+and ever more slowly while the store cannot be reached. On SIGTERM each thread finishes its pass and
+gives up its lease; the workers go on.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import traceback
+
+from sprat import payload, settings
+from sprat.client import pause_after
+from sprat.controller.keeper import Keeper
+from sprat.controller.remote import Remote
+from sprat.controller.watch import Watch
+from sprat.errors import SpratError, StoreUnavailable
+from sprat.signals import Signals
+from sprat.store import open_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sprat.controller.configuration import Configuration
+    from sprat.controller.figures import Figures
+    from sprat.controller.keeper import Passed
+    from sprat.controller.sheet import ScaleSet
+    from sprat.store import Store
+
+NEW_POOLS_SECONDS = 15.0  # between two looks for pools that came or went
+GRACE_SECONDS = 60.0  # for the passes that are under way when a signal comes
+
+
+class Reporter:
+    """What a controller tells whoever runs it. All of it may come from any thread."""
+
+    def say(self, sentence: str) -> None:
+        raise NotImplementedError
+
+    def passed(self, passed: Passed) -> None:
+        raise NotImplementedError
+
+    def failed(self, figures: Figures, error: str) -> None:
+        raise NotImplementedError
+
+
+class Controller:
+    """All scale sets of one configuration."""
+
+    def __init__(self, configuration: Configuration, reporter: Reporter) -> None:
+        self._configuration = configuration
+        self._reporter = reporter
+        self._store = open_store(configuration.url)
+        self._holder = f"{os.uname().nodename}/{os.getpid()}/{payload.new_id()[-8:]}"
+        self._remote: Remote | None = None
+        if configuration.is_remote:
+            ttl = configuration.config_ttl_seconds
+            self._remote = Remote(configuration.url, ttl, complain=reporter.say)
+        self._rounds: dict[tuple[str, str | None], Round] = {}
+        self._is_over = threading.Event()
+
+    def close(self) -> None:
+        self._store.close()
+
+    # -- once -------------------------------------------------------------------------------
+
+    def once(self, *, dry_run: bool = False) -> bool:
+        """One pass over every scale set; whether all went well. Where another controller leads,
+        it is left to it. A dry run changes nothing."""
+        all_well = True
+        for pool, wanted in self._targets():
+            keeper = self._keeper(pool, wanted)
+            try:
+                if dry_run:
+                    self._reporter.passed(keeper.run(dry_run=True))
+                    continue
+                if not keeper.leads():
+                    self._reporter.say(f"{pool}: another controller leads, nothing to do")
+                    continue
+                try:
+                    self._reporter.passed(keeper.run())
+                finally:
+                    keeper.close()
+            except SpratError as error:
+                all_well = False
+                self._reporter.failed(keeper.figures, str(error))
+        return all_well
+
+    def _targets(self) -> list[tuple[str, ScaleSet]]:
+        """Every pool that is to be looked after, each group of it once. A scale set that names
+        its pool goes before one that takes all."""
+        found: dict[tuple[str, str | None], tuple[str, ScaleSet]] = {}
+        sets = sorted(self._configuration.scale_sets, key=lambda one: one.pool is None)
+        for one in sets:
+            pools = _workable(self._store) if one.pool is None else [one.pool]
+            for pool in pools:
+                found.setdefault((pool, one.group), (pool, one))
+        return list(found.values())
+
+    def _keeper(self, pool: str, wanted: ScaleSet) -> Keeper:
+        return Keeper(
+            self._store,
+            pool,
+            wanted,
+            self._configuration,
+            holder=self._holder,
+            remote=self._remote,
+            passed=self._reporter.passed,
+        )
+
+    # -- for as long as it takes ------------------------------------------------------------
+
+    def run(self) -> None:
+        """Until SIGTERM or SIGINT."""
+        with Signals(self._is_over.set):
+            while not self._is_over.is_set():
+                try:
+                    self._refresh()
+                    pause = NEW_POOLS_SECONDS
+                except SpratError as error:
+                    self._reporter.say(f"cannot look for pools: {error}")
+                    pause = min(NEW_POOLS_SECONDS, 5.0)
+                self._is_over.wait(pause if self._has_open_ends() else None)
+            for round_ in self._rounds.values():
+                round_.end()
+            for round_ in self._rounds.values():
+                round_.join(GRACE_SECONDS)
+
+    def figures(self) -> list[Figures]:
+        return [round_.keeper.figures for round_ in list(self._rounds.values())]
+
+    def is_alive(self) -> bool:
+        return all(round_.is_alive() for round_ in list(self._rounds.values()))
+
+    def _has_open_ends(self) -> bool:
+        """Whether there may be other pools later, or none could be found."""
+        return not self._rounds or any(one.pool is None for one in self._configuration.scale_sets)
+
+    def _refresh(self) -> None:
+        """Begin with pools that are new, and end with those that are gone."""
+        targets = {(pool, one.group): (pool, one) for pool, one in self._targets()}
+        for key, (pool, wanted) in targets.items():
+            if key not in self._rounds:
+                keeper = self._keeper(pool, wanted)
+                watch_url = self._configuration.url
+                self._rounds[key] = Round(keeper, watch_url, failed=self._reporter.failed)
+                self._rounds[key].start()
+        for key in self._rounds.keys() - targets.keys():
+            self._rounds.pop(key).end()
+
+
+def _workable(store: Store) -> list[str]:
+    pools = store.pools()
+    return [one for one in pools if settings.has_processor(store.pool(one).state().settings)]
+
+
+class Round(threading.Thread):
+    """The thread of one scale set."""
+
+    def __init__(self, keeper: Keeper, url: str, *, failed: Callable[[Figures, str], None]) -> None:
+        super().__init__(name=f"scale set {keeper.pool}", daemon=True)
+        self.keeper = keeper
+        self._failed = failed
+        self._is_over = threading.Event()
+        self._wake = threading.Event()
+        self._rang = False
+        self._watch = Watch(url, keeper.pool, self._ring)
+
+    def end(self) -> None:
+        self._is_over.set()
+        self._wake.set()
+
+    def run(self) -> None:
+        failures = 0
+        while not self._is_over.is_set():
+            try:
+                pause, failures = self._turn(), 0
+            except StoreUnavailable as error:
+                failures += 1
+                pause = pause_after(failures) * random.uniform(0.5, 1.0)
+                self._report(f"{error}; trying again in {pause:.0f} s")
+            except SpratError as error:
+                pause = self.keeper.pause_after_failure()
+                self._report(str(error))
+            except Exception as error:  # noqa: BLE001 - the top of the loop: it goes on
+                traceback.print_exc()
+                pause = self.keeper.pause_after_failure()
+                self._report(f"{type(error).__name__}: {error}")
+            self._wake.wait(pause)
+            self._wake.clear()
+        self._watch.close()
+        try:
+            self.keeper.close()
+        except SpratError:
+            pass  # the lease ends by itself
+
+    def _turn(self) -> float:
+        is_woken, self._rang = self._rang, False
+        before = self.keeper.figures.passes
+        pause = self.keeper.turn(is_woken=is_woken)
+        if not self.keeper.figures.is_leader:
+            self._watch.rest()
+        elif self.keeper.figures.passes > before:
+            # A ring after which there was nothing to do was for others, and would come again.
+            is_news = self.keeper.has_nothing_to_do and not is_woken
+            self._watch.begin() if is_news else self._watch.rest()
+        return pause
+
+    def _ring(self) -> None:
+        self._rang = True
+        self._wake.set()
+
+    def _report(self, error: str) -> None:
+        self.keeper.figures.failed_with(error)
+        self._failed(self.keeper.figures, error)

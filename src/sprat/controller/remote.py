@@ -1,0 +1,67 @@
+"""What the orchestrator says about a scale set: asked for now and then, and remembered.
+
+While the orchestrator cannot be reached, the last good answer counts, however old it is.
+"""
+
+from __future__ import annotations
+
+import time
+from urllib.parse import quote
+
+from sprat.client import Routes
+from sprat.controller import limits
+from sprat.errors import SpratError
+from sprat.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+ASK_AGAIN_SECONDS = 5.0  # after an answer that did not come
+
+
+class Answer(Record):
+    """The last good one, and until when nobody needs to ask again."""
+
+    said: Mapping[str, float] = {}
+    until: float
+
+
+class Remote:
+    """The scale sets of one orchestrator. May be shared between threads."""
+
+    def __init__(
+        self,
+        url: str,
+        ttl_seconds: float,
+        *,
+        complain: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._url = url
+        self._ttl = ttl_seconds
+        self._complain = complain
+        self._clock = clock
+        self._known: dict[tuple[str, str], Answer] = {}
+
+    def limits(self, tenant: str, group: str) -> Mapping[str, float]:
+        """What counts now; nothing, if there never was an answer."""
+        known = self._known.get((tenant, group))
+        if known is not None and self._clock() < known.until:
+            return known.said
+        try:
+            said: Mapping[str, float] = self._ask(tenant, group)
+            pause = self._ttl
+        except SpratError as error:
+            said = {} if known is None else known.said
+            pause = min(self._ttl, ASK_AGAIN_SECONDS)
+            used = "what it said last" if said else "the defaults"
+            self._complain(f"no configuration for {tenant}/{group}, {used} is used: {error}")
+        answer = Answer(said=said, until=self._clock() + pause)
+        self._known[tenant, group] = answer
+        return answer.said
+
+    def _ask(self, tenant: str, group: str) -> dict[str, float]:
+        path = f"/scale-sets/{quote(tenant, safe='')}/{quote(group, safe='')}/config"
+        said = Routes(self._url).call("GET", path)
+        return {name: limits.number(name, said[name]) for name in limits.NAMES if name in said}
