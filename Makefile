@@ -16,7 +16,7 @@ demo: $(READY) ## watch a small fleet lose a worker and no work
 
 test: export SPRAT_TEST_REQUIRE_SERVERS = 1
 test: lint types ## lint, types and every test: what CI runs
-	tools/packages redis-server postgresql pgbouncer prometheus
+	tools/packages redis-server postgresql pgbouncer prometheus chromium
 	$(BIN)/python -m pytest -n auto -m "not alone"
 	$(BIN)/python -m pytest -m alone
 

@@ -45,11 +45,16 @@ async def _recognised(state: State, headers: dict[bytes, bytes]) -> Caller:
 
 def _must_be_meant(headers: dict[bytes, bytes]) -> None:
     """Without keys, a web page in a browser here could send requests by a name of its own that
-    leads to this address: only those that name this host are meant for us."""
+    leads to this address, or blindly to ours: only those that name this host are meant for us."""
     host = headers.get(b"host", b"localhost").decode("latin-1")
-    name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    if name.lower() not in LOOPBACK_NAMES:
-        raise Refusal(403, "wrong_host", "without API keys, this server answers to localhost only")
+    origin = headers.get(b"origin")
+    page = host if origin is None else origin.decode("latin-1").partition("://")[2]
+    for said in (host, page):
+        name = said if said.endswith("]") else said.rpartition(":")[0] or said
+        if name.lower() not in LOOPBACK_NAMES:
+            raise Refusal(
+                403, "wrong_host", "without API keys, this server answers to localhost only"
+            )
 
 
 async def _limit(state: State) -> None:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from sprat.orchestrator.route import Route
-from sprat.orchestrator.routes import claims, dispatch, fleet, jobs, pools, queue, service, verbs
+from sprat.orchestrator.routes import (
+    claims,
+    dashboard,
+    dispatch,
+    fleet,
+    jobs,
+    pools,
+    queue,
+    service,
+    verbs,
+)
 
 
 def all_routes() -> list[Route]:
-    families = (claims, jobs, queue, dispatch, fleet, pools, service)
+    families = (claims, jobs, queue, dispatch, fleet, pools, service, dashboard)
     return [*verbs.routes(), *(route for family in families for route in family.table.routes)]
