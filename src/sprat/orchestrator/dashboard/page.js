@@ -132,21 +132,24 @@ function charts(one, now) {
       round,
     ),
     chart("mean wait for a worker", [{ name: "wait", points: waits }], from, now, duration),
-    chart("workers wanted", [{ name: "workers", points: sizes(one, from, now), steps: true }], from, now, round),
+    chart("workers decided on", [{ name: "workers", points: sizes(one, from, now), steps: true }], from, now, round),
   );
 }
 
 const round = (value) => String(Math.round(value * 10) / 10);
 
-// From decision to decision the wanted size stays; before the first one, it is what that found.
+// What each decision found, and what it wanted; between two of them, idle workers leave unseen.
 function sizes(one, from, now) {
   const old = [...one.decisions].reverse();
   const before = old.filter((decision) => decision.at < from).pop();
   const inside = old.filter((decision) => decision.at >= from);
   const live = one.workers.active + one.workers.starting;
   const start = before ? before.desired : inside.length ? inside[0].current : live;
-  const points = [[from, start], ...inside.map((decision) => [Math.min(decision.at, now), decision.desired])];
-  return [...points, [now, live]];
+  const each = inside.flatMap((decision) => {
+    const at = Math.min(decision.at, now);
+    return [[at, decision.current], [at, decision.desired]];
+  });
+  return [[from, start], ...each, [now, live]];
 }
 
 const decisions = (found, now) =>
