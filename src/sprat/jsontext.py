@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _WHITE = " \t\n\r"
 _scan: Callable[[str, int], tuple[Any, int]] | None = None
-_new_encoder: Callable[..., Callable[[object, int], tuple[str, ...]]] | None = None
+_encode: Callable[[object, int], tuple[str, ...]] | None = None
 
 
 class _Rules:
@@ -47,10 +47,10 @@ def loads(text: str | bytes) -> Any:
 
 
 def dumps(value: object) -> str:
-    """As json.dumps, without white space, escapes for what is not ASCII, or not-a-number."""
-    if _new_encoder is not None:
-        encode = _new_encoder({}, _refuse, _quote, None, ":", ",", False, False, False)
-        return "".join(encode(value, 0))
+    """As json.dumps, without white space, escapes for what is not ASCII, or not-a-number. What
+    contains itself is a RecursionError."""
+    if _encode is not None:
+        return "".join(_encode(value, 0))
     import json
 
     return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -62,12 +62,13 @@ def _refuse(value: object) -> None:
 
 try:
     from _json import encode_basestring as _quote
-    from _json import make_encoder as _new_encoder
-    from _json import make_scanner
+    from _json import make_encoder, make_scanner
 
     _scan = make_scanner(_Rules)  # type: ignore[arg-type]  # any object with these attributes does
+    # Without a memo of what it is inside of, it has no state: one for all calls and threads.
+    _encode = make_encoder(None, _refuse, _quote, None, ":", ",", False, False, False)
     _example = '{"a":[1,2.5,null,"é"]}'
     if dumps(loads(_example)) != _example:
         raise TypeError("this Python's _json is another one")
 except (ImportError, TypeError, AttributeError):
-    _scan = _new_encoder = None
+    _scan = _encode = None

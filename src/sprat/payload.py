@@ -106,7 +106,7 @@ def seconds(value: object, what: str, high: float = MAX_DELAY_SECONDS) -> float:
 def new_id() -> str:
     """A fresh id: random, with the time in front so that neighbours in time are neighbours in
     the index. Only its uniqueness matters."""
-    return new_ids(1)[0]
+    return f"{int(time.time() * 1000):012x}{os.urandom(8).hex()}"
 
 
 def new_ids(n: int) -> list[str]:
@@ -128,16 +128,18 @@ def new_item(
     backlog: bool = False,
 ) -> model.NewItem:
     """Check one item for pushing."""
-    return model.NewItem(
-        id=new_id(),
-        data=encode(data, "payload"),
-        max_retries=whole(max_retries, "max_retries", 1, 1000),
-        priority=whole(priority, "priority", -(1 << 31), (1 << 31) - 1),
-        delay=seconds(delay, "delay"),
-        tenant=label(tenant, "tenant"),
-        group=label(group, "group"),
-        key=label(key, "key"),
-        backlog=backlog is True,
+    return model.NewItem.of(
+        (
+            new_id(),
+            encode(data, "payload"),
+            whole(max_retries, "max_retries", 1, 1000),
+            whole(priority, "priority", -(1 << 31), (1 << 31) - 1),
+            seconds(delay, "delay"),
+            label(tenant, "tenant"),
+            label(group, "group"),
+            label(key, "key"),
+            backlog is True,
+        )
     )
 
 

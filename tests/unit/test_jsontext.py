@@ -60,7 +60,7 @@ def test_value_that_contains_itself_is_refused() -> None:
 
 def test_without_the_c_half_json_itself_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsontext, "_scan", None)
-    monkeypatch.setattr(jsontext, "_new_encoder", None)
+    monkeypatch.setattr(jsontext, "_encode", None)
     assert jsontext.loads(jsontext.dumps({"a": [1, "é"]})) == {"a": [1, "é"]}
 
 

@@ -3,7 +3,7 @@
 All keys begin with {store}, the name of the store in braces: they fall into one slot of a cluster,
 so that every verb is atomic, whatever pools and workers it touches.
 
-    {store}:items      hash   id -> the item: pool, status, attempts, claim... (base.lua)
+    {store}:items      hash   id -> the item: pool, status, attempts, claim... (rows.lua)
     {store}:data       hash   id -> payload, JSON text
     {store}:more       hash   id -> error, checkpoint, progress: what few items have
     {store}:held       zset   worker, pool, id: who holds what
@@ -20,7 +20,7 @@ so that every verb is atomic, whatever pools and workers it touches.
     {store}:pool:NAME:counts     hash  group, status -> n
     {store}:pool:NAME:keys       hash  idempotency key -> digest of the payload, id
     {store}:pool:NAME:running, :turns      hash  tenant -> claimed items, last turn
-    {store}:pool:NAME:stats      hash  bucket of 10 or 900 seconds -> sums
+    {store}:pool:NAME:stats      hash  bucket of 10 or 900 seconds -> sums, and -> arrivals
     {store}:pool:NAME:waiting    zset  bells to ring by when they began to wait (bell.py)
     {store}:pool:NAME:live, :ended   zset  workers of the pool
     {store}:pool:NAME:scale      hash  group -> scale set;  :decisions  list, newest first

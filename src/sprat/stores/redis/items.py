@@ -25,6 +25,11 @@ def new_request() -> str:
 
 
 def push(link: Link, pool: str, items: Sequence[model.NewItem]) -> list[str]:
+    if len(items) == 1:
+        item_id, data, max_retries, priority, *rest = items[0]
+        if not any(rest):
+            link.run("push_one", pool, item_id, data, max_retries, priority, pool=pool)
+            return [item_id]
     options: dict[tuple[object, ...], int] = {}  # many items have the same
     values: list[str | int] = []
     for new in items:

@@ -9,14 +9,15 @@ import os
 
 from sprat.record import Record
 
-BASE = ("base",)
-CLAIMS = ("base", "claims")
-WORKERS = ("base", "claims", "workers")
-ALL = ("base", "lanes", "claims", "workers")
+BASE = ("base", "rows", "sums", "waking", "states")
+CLAIMS = (*BASE, "claims")
+WORKERS = (*BASE, "claims", "workers")
+ALL = (*BASE, "lanes", "claims", "workers")
 
 # What a verb needs before its own file. Every part costs a few microseconds a call.
 PARTS = {
     "push": BASE,
+    "push_one": ("base", "rows", "sums", "waking"),
     "exchange": ALL,
     "save": CLAIMS,
     "release": WORKERS,
@@ -25,7 +26,7 @@ PARTS = {
     "items": BASE,
     "counts": BASE,
     "look": ALL,
-    "pool_state": ("base", "lanes"),
+    "pool_state": (*BASE, "lanes"),
     "configure": BASE,
     "pause": BASE,
     "request_check": WORKERS,
@@ -42,7 +43,7 @@ PARTS = {
     "document": ("base", "documents"),
     "documents_page": ("base", "documents"),
     "put": ("base", "documents"),
-    "take": BASE,
+    "take": ("base",),
 }
 _loaded: dict[str, Script] = {}
 

@@ -68,19 +68,23 @@ end
 
 -- Old buckets are rolled up into wide ones, and the very old dropped.
 local key, seconds = pool_key(pool, 'stats'), now / 1000000
-for _, bucket in ipairs(call('HKEYS', key)) do
-  local width, at = string.match(bucket, '^(%d+):(%d+)$')
+for _, field in ipairs(call('HKEYS', key)) do
+  local width, at, arrivals = string.match(field, '^(%d+):(%d+)(:?a?)$')
   width, at = tonumber(width), tonumber(at)
   local wide = math.floor(at / 900) * 900
   if at + width <= seconds - KEEP_STATS then
-    call('HDEL', key, bucket)
+    call('HDEL', key, field)
   elseif width == 10 and wide + 900 <= seconds - FINE_FOR then
-    local into = string.format('900:%d', wide)
-    local kept = call('HGET', key, into)
-    local sums = kept and unpacked(kept) or {}
-    add_sums(sums, unpacked(call('HGET', key, bucket)))
-    call('HSET', key, into, pack(sums))
-    call('HDEL', key, bucket)
+    local into, value = string.format('900:%d', wide) .. arrivals, call('HGET', key, field)
+    if arrivals ~= '' then
+      call('HINCRBY', key, into, value)
+    else
+      local kept = call('HGET', key, into)
+      local sums = kept and unpacked(kept) or {}
+      add_sums(sums, unpacked(value))
+      call('HSET', key, into, pack(sums))
+    end
+    call('HDEL', key, field)
   end
 end
 commit()

@@ -49,10 +49,7 @@ if #fresh > 0 then
   local data, order, has_lanes, has_tenants = {}, {}, false, false
   for i, at in ipairs(fresh) do
     local id, key, about = ARGV[at], ARGV[at + 3], options[tonumber(ARGV[at + 2])]
-    local item = {
-      pool, seq + i, false, 0, about[1], about[2], about[4], about[5], key ~= '' and key, now, now,
-      false, 0, false, 0, false, 0, false, false, false, false, false, false, false,
-    }
+    local item = new_item(pool, seq + i, about[1], about[2], about[4], about[5], key ~= '' and key)
     loaded[id] = item
     data[2 * i - 1], data[2 * i] = id, ARGV[at + 1]
     order[2 * i - 1], order[2 * i] = seq + i, id
@@ -71,7 +68,7 @@ if #fresh > 0 then
   if has_tenants then
     call('HSET', pool_key(pool, 'about'), 'has_tenants', 1)
   end
-  happened(pool, 'a', 0, #fresh)
+  arrived(pool, #fresh)
 end
 commit()
 return ids
