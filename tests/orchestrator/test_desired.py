@@ -58,6 +58,16 @@ def test_who_has_nothing_to_do_is_not_wanted(house: House, policy: str) -> None:
     assert ask(house)["desired"] == 4
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_maximum_that_was_lowered_counts(house: House, policy: str) -> None:
+    pool = house.store.pool("papers")
+    pool.configure(policy=policy, max_workers=8)
+    pool.push_many([{}] * 9)
+    assert all(pool.claim(name) for name in register(house, 5))
+    pool.configure(max_workers=2)
+    assert ask(house)["desired"] == 2
+
+
 def test_work_that_waits_keeps_the_idle(house: House) -> None:
     pool = house.store.pool("papers")
     pool.configure(max_workers=8)

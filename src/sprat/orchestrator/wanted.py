@@ -25,9 +25,9 @@ def decision(backend: Backend, pool: str, group: str | None = None) -> model.Dec
     seen = insight.observe(Store(backend), pool, state.settings, group)
     made = policies.decide(seen, state.settings)
     gone = leaving(seen, state.settings)
-    if not gone:
-        return made
-    return made.replace(desired=made.desired - gone, reason=f"{made.reason}; {gone} have no work")
+    reason = f"{made.reason}; {gone} have no work" if gone else made.reason
+    most = state.settings.max_workers  # which may have been lowered since they came
+    return made.replace(desired=min(made.desired - gone, most), reason=reason)
 
 
 def leaving(seen: model.Snapshot, settings: model.PoolSettings) -> int:
