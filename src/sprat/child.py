@@ -46,14 +46,22 @@ class Child:
 
     def wait(self, seconds: float) -> Outcome | None:
         """How the job ended, or None when it is still running after this long."""
+        if not self._hears_the_end(seconds):
+            # It may have died while a process that it forked keeps its end of the pipe open.
+            if not self._is_dead():
+                return None
+            self._hears_the_end(0)  # what it said since we listened
+        return self._ended()
+
+    def _hears_the_end(self, seconds: float) -> bool:
+        """Listen, and say whether nothing more will come."""
         while self._poll.poll(seconds * 1000):
             part = os.read(self._answer, 1 << 16)
             self._heard += part
             if not part or part.endswith(END):
-                return self._ended()
+                return True
             seconds = 1.0
-        # It may have died while a process that it forked keeps its end of the pipe open.
-        return self._ended() if self._is_dead() else None
+        return False
 
     def kill(self) -> None:
         """Stop the job and everything that it started."""
