@@ -78,7 +78,8 @@ class Worker:
         self._registration = model.WorkerRegistration(
             worker_id=worker_id,
             pool_id=pool,
-            host=os.uname().nodename,  # socket.gethostname() costs 4 ms of imports
+            # Two containers may share a host's name, and both be its process 1.
+            host=(metadata or {}).get("place") or os.uname().nodename,
             pid=os.getpid(),
             lease_seconds=self._lease,
             reserved=reserved,
@@ -104,8 +105,10 @@ class Worker:
         with Signals(self._on_signal):
             self._heard_at = self._idle_since = time.monotonic()
             self._me = self._store.workers.register(self._registration)
+            if self._me.status != model.ACTIVE:  # the place was given up, or is another's
+                return self._report(TOLD_TO)
             try:
-                left = self._work() if self._me.status == model.ACTIVE else TOLD_TO
+                left = self._work()
             finally:
                 if self._pulse:
                     self._pulse.end()
@@ -139,8 +142,7 @@ class Worker:
 
     def _next(self) -> model.WorkItem | None:
         """The next item taken ahead, or settle what is done and claim more, in one step."""
-        item = self._ahead.next()
-        if item is not None:
+        if (item := self._ahead.next()) is not None:
             return item
         settlements = self._ahead.take()
         room = self._settings.max_jobs - self._jobs if self._settings.max_jobs else None
@@ -193,9 +195,8 @@ class Worker:
         if settlements:
             self._persist(lambda: self._pool.settle_many(settlements))
             self._happened(model.POOL_EMPTY)
-        self._persist(
-            lambda: self._store.workers.update_status(self._me, model.TERMINATED, reason=left)
-        )
+        end = self._store.workers.update_status
+        self._persist(lambda: end(self._me, model.TERMINATED, reason=left))
         if left != TOLD_TO:  # who wanted it gone does not want it back
             self._happened(model.WORKER_DONE)
 
@@ -275,8 +276,7 @@ class Worker:
         return pulse
 
     def _until_beat(self) -> float:
-        due = self._until_heartbeat()
-        return min(due, LET_GO_SECONDS) if self._ahead else due
+        return min(self._until_heartbeat(), LET_GO_SECONDS if self._ahead else self._lease)
 
     def _beat(self) -> bool:
         """Beside a job: settle what is done, hand back what waits for it, and stay alive."""

@@ -10,6 +10,9 @@ import pytest
 from fleets import Fleet, eventually
 
 from sprat.launchers.clerk import Clerk, begin
+from sprat.model import Decision, WorkerRegistration
+from sprat.processor import Outcome
+from sprat.worker import Worker
 
 BROKEN = {
     "no such module": ({"handler": "nowhere:run"}, "the handler nowhere:run cannot be imported"),
@@ -131,3 +134,41 @@ def test_a_store_that_is_gone_is_complained_about_once(
     assert capsys.readouterr().err == (
         f"sprat: the directory of {tmp_path}/gone/fleet.db does not exist: create it first\n"
     )
+
+
+def test_second_worker_for_a_place_leaves_the_first_alone(fleet: Fleet) -> None:
+    fleet.set(max_workers=1)
+    fleet.push()
+    seen = fleet.pool.observe()
+    asked = Decision(
+        pool=fleet.pool.name,
+        policy="test",
+        direction="up",
+        current=0,
+        desired=1,
+        reason="test",
+        launch=1,
+        max_workers=1,
+    )
+    recorded = fleet.pool.record(asked, version=seen.version)
+    assert recorded is not None
+    (worker_id,) = recorded.launched
+    first = fleet.store.workers.register(
+        WorkerRegistration(worker_id=worker_id, pool_id=fleet.pool.name, host="first", pid=1)
+    )
+    item = fleet.pool.claim(first)
+    assert item is not None
+    settings = fleet.pool.state().settings
+    second = Worker(
+        fleet.store,
+        fleet.pool.name,
+        lambda _: Outcome(ok=True),
+        settings=settings,
+        worker_id=worker_id,
+        reserved=True,
+        metadata={"place": "second"},
+    )
+    assert second.run().jobs == 0
+    assert fleet.store.workers.get(worker_id).status == "active"
+    assert fleet.pool.complete(item, "first")
+    fleet.store.workers.update_status(first, "terminated")
