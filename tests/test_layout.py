@@ -31,7 +31,7 @@ RUNGS = (
     {"processor", "checker", "reaper", "client", "scale_set"},
     {"ahead", "child", "pulse", "scaler", "signals"},
     {"worker"},
-    {"reachable"},
+    {"reachable", "seat"},
     {"launchers"},
     {"triggers", "flatmachines"},
     {"using"},
@@ -80,6 +80,7 @@ THIRD_PARTY = {
     "yaml_tree": {"ruamel"},
     "schedule": {"cronsim"},
     "flatmachines": {"flatmachines"},
+    "launchers": {"httpx2", "lightkube"},
     "orchestrator": {"msgspec", "starlette", "uvicorn"},
 }
 

@@ -173,6 +173,10 @@ def _pool(
             near = nearest(key, settings.CHECKS)
             _refuse(path, inner.key_line, f"pools.{name} has no setting {key!r}{near}")
         given[key] = _setting(inner, key, f"pools.{name}.{key}", path)
+    if leaf.value and "launcher_options" in leaf.value:
+        launcher = str(given.get("launcher") or common.get("launcher") or PoolSettings().launcher)
+        options = _mapping(leaf.value["launcher_options"], path, f"pools.{name}.launcher_options")
+        given["launcher_options"] = _placed(launcher, options, path, directory)
     given["directory"] = os.path.abspath(os.path.join(directory, str(given.get("directory") or "")))
     try:
         made = settings.changed(PoolSettings(), {**common, **given})
@@ -241,6 +245,28 @@ def _setting(leaf: Leaf, name: str, what: str, path: str) -> object:
     except InvalidInput as error:
         _refuse(path, leaf.line, str(error))
     return value
+
+
+def _placed(
+    launcher: str, options: Mapping[str, Leaf], path: str, directory: str
+) -> dict[str, object]:
+    """A launcher's options, each checked in its line. The files that some of them name are read
+    here: whoever launches later knows only the store."""
+    from sprat import placement
+
+    found: dict[str, object] = {}
+    for key, leaf in options.items():
+        value = seconds(_plain(leaf)) if key.endswith("_seconds") else _plain(leaf)
+        try:
+            if isinstance(value, str) and key in placement.files(launcher):
+                file = os.path.join(directory, value)
+                text = text_file.read(file, MAX_BYTES, missing=f"{key} names it")
+                value = _plain(_tree(text, file))
+            placement.check(launcher, key, value)
+        except InvalidInput as error:
+            _refuse(path, leaf.key_line, f"launcher_options.{key}: {error}")
+        found[key] = value
+    return found
 
 
 def _mapping(leaf: Leaf, path: str, what: str) -> dict[str, Leaf]:

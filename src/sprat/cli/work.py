@@ -29,6 +29,7 @@ PLAIN = {
     "--isolation": str,
     "--serve": str,
     "--group": str,
+    "--seat": str,
     "--url": str,
 }
 FINISHING = b"sprat: finishing the job, then leaving; once more hands the job back at once\n"
@@ -46,6 +47,7 @@ class Asked:
     serve: str | None = None
     group: str | None = None
     launched: bool = False
+    seat: str | None = None
     url: str | None = None
     json = False
 
@@ -54,6 +56,8 @@ def main(arguments: Sequence[str]) -> int:
     asked = _plainly(arguments) or parser().parse_args(arguments)
     if asked.launched and asked.worker_id is None:
         raise InvalidInput("--launched needs the --worker-id that the place was made for")
+    if asked.seat is not None and (asked.worker_id is not None or asked.serve is not None):
+        raise InvalidInput("--seat takes any place of the pool: leave --worker-id and --serve out")
     with open_existing(asked.url) as store:
         os.environ["SPRAT_URL"] = store.url  # for jobs that push
         state = store.pool(asked.pool).state()
@@ -62,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
         settings = _settings(state.settings, asked)
         job = processor.load(settings)
         worker_id = asked.worker_id or f"w-{payload.new_id()}"
-        work = _work if asked.serve is None else _serve
+        work = _serve if asked.serve is not None else _work if asked.seat is None else _sit
         report = work(store, asked, job, settings=settings, worker_id=worker_id)
     if asked.json:
         _print_json(report)
@@ -144,6 +148,33 @@ def _serve(
     )
 
 
+def _sit(
+    store: Store,
+    asked: Asked | Namespace,
+    job: processor.Processor,
+    *,
+    settings: model.PoolSettings,
+    worker_id: str,
+) -> worker.Report:
+    """Work in one place after the other, each with the pool's settings of the moment."""
+    from sprat.seat import Seat, Seated
+
+    class TalkingSeated(Seated, Talking):
+        pass
+
+    def make(worker_id: str) -> Seated:
+        now = _settings(store.pool(asked.pool).state().settings, asked)
+        work = job if now == settings else processor.load(now)
+        known = {**_place(asked), "reserved": True}
+        return TalkingSeated(store, asked.pool, work, settings=now, worker_id=worker_id, **known)
+
+    place = os.environ.get("SPRAT_PLACE")
+    seat = Seat(
+        store, asked.pool, make, file=str(asked.seat), place=place, group=asked.group, say=_say
+    )
+    return seat.run()
+
+
 def _plainly(arguments: Sequence[str]) -> Asked | None:
     """The command line, if it is in its plainest form."""
     asked = Asked()
@@ -211,6 +242,12 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--group", metavar="NAME", help="take work of this machine group too, not only of none"
+    )
+    made.add_argument(
+        "--seat",
+        metavar="FILE",
+        help="take any place that passes make, and wait for the next instead of leaving; "
+        "FILE has a word in it while there is one",
     )
     made.add_argument(
         "--isolation", choices=ISOLATIONS, help="each job in a child process, or in this one"

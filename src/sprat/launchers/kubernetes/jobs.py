@@ -1,0 +1,76 @@
+"""Workers as Jobs, one each: the cluster's own records of them, and its own clearing away.
+
+A Job makes its pod itself, so a quota is not told when it is made: it is found in the events.
+"""
+
+from __future__ import annotations
+
+from sprat import model
+from sprat.launchers.kubernetes.client import EVENT
+from sprat.launchers.kubernetes.names import name_of
+from sprat.launchers.kubernetes.pods import Order, labels, pod_template_of
+from sprat.launchers.kubernetes.tending import age, label, moment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from sprat.launchers.kubernetes.client import Cluster
+
+REFUSED = {"involvedObject.kind": "Job", "reason": "FailedCreate"}
+LINGERS_SECONDS = 5.0  # so long a Job may take to make its pod before the events are asked
+
+
+def job(order: Order, worker_id: str) -> dict[str, Any]:
+    """One worker's Job."""
+    metadata: dict[str, Any] = {
+        "name": name_of(worker_id),
+        "namespace": order.namespace,
+        "labels": {**order.options.labels, **labels(order, worker_id)},
+    }
+    if order.owner is not None:
+        metadata["ownerReferences"] = [dict(order.owner)]
+    spec = {
+        "backoffLimit": 0,  # who tries again is the next pass
+        "ttlSecondsAfterFinished": int(order.options.ttl_seconds),
+        "template": pod_template_of(order, worker_id),
+    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def without_pods(
+    cluster: Cluster,
+    jobs: Sequence[Mapping[str, Any]],
+    pods: Sequence[Mapping[str, Any]],
+    workers: Sequence[model.WorkerRecord],
+    now: float,
+) -> dict[str, str]:
+    """Which workers will not come because no pod may be made for their Job, and why."""
+    have = {label(pod) for pod in pods}
+    waiting = {name_of(w.worker_id): w.worker_id for w in workers if w.status == model.STARTING}
+    bare = {
+        label(one)
+        for one in jobs
+        if label(one) in waiting and label(one) not in have and age(one, now) >= LINGERS_SECONDS
+    }
+    if not bare:
+        return {}
+    said: dict[str, str] = {}
+    for event in cluster.list(EVENT, fields=REFUSED):
+        name = str(event.get("involvedObject", {}).get("name", ""))
+        if name in bare:
+            said[name] = str(event.get("message", "no pod may be made for its Job"))
+    return {waiting[name]: " ".join(why.split()) for name, why in said.items()}
+
+
+def finished(jobs: Sequence[Mapping[str, Any]], ttl_seconds: float, now: float) -> list[str]:
+    """Jobs whose time is over where the cluster does not see to it itself."""
+    done = []
+    for one in jobs:
+        for condition in one.get("status", {}).get("conditions", []):
+            if condition.get("type") in ("Complete", "Failed") and condition["status"] == "True":
+                ended = moment(condition.get("lastTransitionTime"), now)
+                if now - ended >= ttl_seconds and not one["metadata"].get("deletionTimestamp"):
+                    done.append(label(one))
+    return done

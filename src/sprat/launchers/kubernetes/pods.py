@@ -1,0 +1,182 @@
+"""The pod of a worker, as the API wants it: the user's template with ours merged into it. Pure.
+
+What the template says stays, except for what makes the pod this worker: its name, our labels, the
+command, our variables and the restart policy.
+"""
+
+from __future__ import annotations
+
+from sprat.errors import InvalidInput
+from sprat.launchers.kubernetes.names import (
+    POOL,
+    STORE,
+    WORKER,
+    has_password,
+    label_of,
+    name_of,
+    store_mark,
+)
+from sprat.placement import pod_template
+from sprat.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from sprat.placement.kubernetes import Options
+
+HERE = ("localhost", "127.", "[::1]")
+# The first signal lets the worker finish its job. When the grace is over, Kubernetes ends the hook
+# and sends another one: then the job is handed back, uncharged, which a kill would not do.
+BEFORE_STOP = "kill -TERM 1 && while sleep 1; do :; done"
+
+CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+POD_SECURITY = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+class Order(Record):
+    """What the pods of one launch have in common."""
+
+    url: str
+    pool: str
+    options: Options
+    namespace: str
+    mark: str  # of the cluster
+    owner: Mapping[str, Any] | None = None  # who is deleted takes them along
+    has_key: bool = False  # whether we use an API key ourselves
+
+
+def pod(order: Order, worker_id: str) -> dict[str, Any]:
+    """One worker's pod."""
+    template = pod_template_of(order, worker_id)
+    name = name_of(worker_id)
+    metadata = {**template["metadata"], "name": name, "namespace": order.namespace}
+    if order.owner is not None:
+        metadata["ownerReferences"] = [dict(order.owner)]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+def pod_template_of(order: Order, worker_id: str) -> dict[str, Any]:
+    """Metadata and spec of one worker's pod, without its name."""
+    options = order.options
+    given = dict(options.template.get("spec", {}))
+    spec = {
+        "terminationGracePeriodSeconds": int(options.grace_seconds),
+        "automountServiceAccountToken": options.service_account is not None,
+        "enableServiceLinks": False,  # a Service of ours would become variables with our names
+        **given,
+        "restartPolicy": "Never",
+        "securityContext": {**POD_SECURITY, **given.get("securityContext", {})},
+    }
+    if options.service_account is not None:
+        spec["serviceAccountName"] = options.service_account
+    if options.host_network:
+        spec["hostNetwork"] = True
+    if options.node_selector:
+        spec["nodeSelector"] = {**given.get("nodeSelector", {}), **options.node_selector}
+    containers = [dict(one) for one in given.get("containers", [])] or [{}]
+    place = pod_template.worker_of(options.template) or 0
+    containers[place] = _container(order, worker_id, containers[place], spec)
+    return {"metadata": _metadata(order, worker_id), "spec": {**spec, "containers": containers}}
+
+
+def labels(order: Order, worker_id: str) -> dict[str, str]:
+    return {
+        POOL: label_of(order.pool),
+        STORE: store_mark(order.url),
+        WORKER: name_of(worker_id),
+    }
+
+
+def check_reach(order: Order) -> None:
+    """Refuse what cannot work in a pod, or would put a secret into its spec."""
+    options, url = order.options, order.url
+    if options.secret is not None:
+        return
+    how = "make a Secret with SPRAT_URL (and SPRAT_API_KEY), and name it in launcher_options.secret"
+    if has_password(url) or order.has_key:
+        what = "the store's URL holds a password" if has_password(url) else "SPRAT_API_KEY is set"
+        raise InvalidInput(f"{what}, and that does not go into a pod's spec: {how}")
+    if url.startswith(("sqlite:", "memory:")):
+        raise InvalidInput(
+            "a pod cannot open a file of this machine: use postgresql://, redis:// or https://"
+        )
+    host = url.partition("://")[2].rpartition("@")[2]
+    shares = options.host_network or options.template.get("spec", {}).get("hostNetwork")
+    if host.startswith(HERE) and not shares:
+        raise InvalidInput(
+            f"{host.partition('/')[0]} is another place inside a pod: use an address "
+            f"that pods can reach, or {how}"
+        )
+
+
+def _metadata(order: Order, worker_id: str) -> dict[str, Any]:
+    given = order.options.template.get("metadata", {})
+    theirs = {**given.get("labels", {}), **order.options.labels}
+    metadata = {"labels": {**theirs, **labels(order, worker_id)}}
+    if given.get("annotations"):
+        metadata["annotations"] = dict(given["annotations"])
+    return metadata
+
+
+def _container(
+    order: Order, worker_id: str, given: Mapping[str, Any], spec: Mapping[str, Any]
+) -> dict[str, Any]:
+    options = order.options
+    made = {
+        "name": pod_template.OURS,
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # the last lines come with the status
+        **given,
+        "command": ["sprat", "work", order.pool, "--worker-id", worker_id, "--launched"],
+        "env": _env(order, given.get("env", [])),
+        "securityContext": {**CONTAINER_SECURITY, **given.get("securityContext", {})},
+    }
+    made.pop("args", None)
+    if not spec.get("shareProcessNamespace") and not spec.get("hostPID"):
+        hook = {"exec": {"command": ["/bin/sh", "-c", BEFORE_STOP]}}
+        made["lifecycle"] = {"preStop": hook, **given.get("lifecycle", {})}
+    if options.image:
+        made["image"] = options.image
+    if options.image_pull_policy is not None:
+        made["imagePullPolicy"] = options.image_pull_policy
+    if options.secret is not None:
+        source = {"secretRef": {"name": options.secret}}
+        made["envFrom"] = [*given.get("envFrom", []), source]
+    if resources := _resources(options, given.get("resources", {})):
+        made["resources"] = resources
+    return made
+
+
+def _env(order: Order, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Theirs, and ours under the names that are ours."""
+    secret = order.options.secret
+    ours: list[dict[str, Any]] = [
+        {"name": "SPRAT_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "SPRAT_PLACE", "value": place(order.mark, order.namespace, "$(SPRAT_POD)")},
+        {"name": "SPRAT_DIRECTORY", "value": order.options.directory},
+        {"name": "SPRAT_URL", "value": order.url}
+        if secret is None
+        else {
+            "name": "SPRAT_URL",
+            "valueFrom": {"secretKeyRef": {"name": secret, "key": "SPRAT_URL"}},
+        },
+    ]
+    names = {one["name"] for one in ours}
+    return [*(one for one in given if one.get("name") not in names), *ours]
+
+
+def place(mark: str, namespace: str, name: str) -> str:
+    """Where a worker says that it is: which cluster, which namespace, which pod."""
+    return f"{mark}/{namespace}/{name}"
+
+
+def _resources(options: Options, given: Mapping[str, Any]) -> dict[str, Any]:
+    asked = {"cpu": options.cpu, "memory": options.memory}
+    limits = {"cpu": options.cpu_limit, "memory": options.memory_limit}
+    made = dict(given)
+    for key, wanted in (("requests", asked), ("limits", limits)):
+        merged = {**given.get(key, {}), **{k: str(v) for k, v in wanted.items() if v is not None}}
+        if merged:
+            made[key] = merged
+    return made
