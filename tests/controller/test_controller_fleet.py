@@ -79,7 +79,7 @@ def test_a_store_without_an_orchestrator(tmp_path: Path) -> None:
 def test_pushes_and_nests_leave_scaling_to_the_controller(place: Place) -> None:
     """The pool's own settings allow ten workers, and a pass after each push."""
     place.configure(start_on_push=True, max_workers=10, max_jobs=1)
-    place.config(f"store: {place.url}\n", max_replicas=2)
+    place.config(f"store: {place.url}\nalgorithm: queue_depth\n", max_replicas=2)
     controller = place.controller()
     controller.until("papers: ")
     place.push(12, seconds=0.05)
@@ -91,7 +91,7 @@ def test_pushes_and_nests_leave_scaling_to_the_controller(place: Place) -> None:
 
 def test_workers_stay_for_the_delay_and_the_minimum(place: Place) -> None:
     """The pool's own rule would send them away after half a second without work."""
-    place.config(f"store: {place.url}\n", min_replicas=2, scale_down_delay_seconds=3600)
+    place.config(f"store: {place.url}\nalgorithm: queue_depth\n", min_replicas=2)
     place.controller()
     eventually(lambda: len(place.workers("active")) == 2, place.workers)
     first = {worker.worker_id for worker in place.workers()}

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sprat.controller.figures import Figures
     from sprat.controller.keeper import Passed
 
+NO_DIGITS = str.maketrans("", "", "0123456789")
+
 
 def parser() -> Parser:
     made = Parser(prog="sprat controller")
@@ -89,7 +91,7 @@ def _shown(told: Configuration) -> str:
 
 
 class _Sentences(Reporter):
-    """A line for each pass that did something, or whose reason is new."""
+    """A line for each pass that did something, or whose reason is new but for its numbers."""
 
     def __init__(self, *, is_dry: bool) -> None:
         self._is_dry = is_dry
@@ -101,11 +103,10 @@ class _Sentences(Reporter):
     def passed(self, passed: Passed) -> None:
         checked, group = passed.checked, passed.seen.group
         did = _deeds(passed, is_dry=self._is_dry)
-        before, self._said[checked.pool, group] = (
-            self._said.get((checked.pool, group)),
-            checked.reason,
-        )
-        if did or before != checked.reason:
+        words = checked.reason.translate(NO_DIGITS)
+        before = self._said.get((checked.pool, group))
+        self._said[checked.pool, group] = words
+        if did or before != words:
             where = checked.pool if group is None else f"{checked.pool}/{group}"
             print(f"{where}: {checked.reason}{'; ' if did else ''}{did}", flush=True)
 

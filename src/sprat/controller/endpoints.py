@@ -77,9 +77,8 @@ class _Request(BaseHTTPRequestHandler):
             is_well = controller.is_alive()
             self._say_json(200 if is_well else 500, {"status": "ok" if is_well else "broken"})
         elif path == "/readyz":
-            known = controller.figures()
-            is_ready = bool(known) and all(one.is_ready(PATIENCE_SECONDS) for one in known)
-            sets = [one.as_dict() for one in known]
+            is_ready = controller.is_ready(PATIENCE_SECONDS)
+            sets = [one.as_dict() for one in controller.figures()]
             self._say_json(200 if is_ready else 503, {"ready": is_ready, "scale_sets": sets})
         elif path == "/metrics":
             self._say(200, figures.text(controller.figures()), PROMETHEUS)

@@ -7,12 +7,14 @@ or not; a pass that takes longer may lose it, which is as harmless.
 
 from __future__ import annotations
 
+import math
 import time
 
 from sprat import checker, insight, model, settings
 from sprat.controller.figures import Figures
 from sprat.controller.lease import Lease
 from sprat.controller.limits import Limits, merged
+from sprat.controller.sheet import OF_A_GROUP
 from sprat.errors import InvalidInput
 from sprat.record import Record
 from sprat.scale_set import SCALING, name_of
@@ -67,12 +69,13 @@ class Keeper:
         self._group = wanted.group
         seconds = configuration.lease_seconds
         place, backend = name_of(pool, self._group), store.backend
+        holder = f"{holder}/{place}"  # two groups of one controller are two: one has the duty
         self._lease = Lease(backend, place, holder=holder, seconds=seconds)
         self._duty: Lease | None = None  # to see to the work that needs no group
         if self._group is not None:
             self._duty = Lease(backend, name_of(pool, None), holder=holder, seconds=seconds)
         self._due = 0.0
-        self._pace = SOON_SECONDS
+        self._pace = math.inf  # seconds between two passes, at most the poll interval
         self._plan: tuple[PoolSettings, Limits] | None = None
         self._leaving: dict[str, float] = {}  # workers told to leave, since when
         self.figures = Figures(pool, self._group)
@@ -144,16 +147,24 @@ class Keeper:
         """The pool's settings with what this scale set has of its own, and its limits."""
         if self._plan is None:
             wanted, configuration = self._wanted, self._configuration
-            said: Mapping[str, float] = {}
-            if self._remote is not None and wanted.tenant and wanted.group:
-                said = self._remote.limits(wanted.tenant, wanted.group)
-            limits = merged(said, wanted.overrides, configuration.environment)
             own = self._store.pool(self.pool).state().settings
             if not settings.has_processor(own):
                 raise InvalidInput(f"pool {self.pool} has no processor: `sprat apply` gives it one")
+            said = self._said(own)
+            limits = merged(said, wanted.overrides, configuration.environment)
             given = {**wanted.overrides, **configuration.environment}
             self._plan = planned(own, wanted, limits, given), limits
         return self._plan
+
+    def _said(self, own: PoolSettings) -> Mapping[str, float]:
+        """The central limits: of a group the orchestrator's, of a whole pool those of its
+        settings."""
+        wanted = self._wanted
+        if wanted.group is None:
+            return {"min_replicas": own.min_workers, "max_replicas": own.max_workers}
+        if self._remote is None or wanted.tenant is None:
+            return {}
+        return self._remote.limits(wanted.tenant, wanted.group)
 
     def _told(self) -> dict[str, Any]:
         plan, _ = self._planned()
@@ -204,11 +215,15 @@ class Keeper:
 def planned(
     own: PoolSettings, wanted: ScaleSet, limits: Limits, given: Mapping[str, float]
 ) -> PoolSettings:
-    """A pool's settings as a scale set changes them. `given` are the limits that were given
+    """A pool's settings as a scale set changes them: a whole pool keeps its own policy, unless
+    another is named. `given` are the limits that were given
     here: they beat the options of the algorithm, which beat what comes from elsewhere. Pure."""
-    options = dict(wanted.algorithm_options)
+    policy, options = wanted.algorithm, dict(wanted.algorithm_options)
+    if policy is None and wanted.group is None:
+        policy, options = own.policy, dict(own.policy_options)
+    policy = policy or OF_A_GROUP
     for name in SHARED:
-        is_known = name in policies.find(wanted.algorithm).CHECKS
+        is_known = name in policies.find(policy).CHECKS
         if is_known and (name in given or name not in options):
             options[name] = getattr(limits, name)
     launcher = wanted.launcher or own.launcher
@@ -218,7 +233,7 @@ def planned(
     return settings.changed(
         own,
         {
-            "policy": wanted.algorithm,
+            "policy": policy,
             "policy_options": options,
             "min_workers": limits.min_replicas,
             "max_workers": limits.max_replicas,

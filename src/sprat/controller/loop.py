@@ -61,6 +61,7 @@ class Controller:
             ttl = configuration.config_ttl_seconds
             self._remote = Remote(configuration.url, ttl, complain=reporter.say)
         self._rounds: dict[tuple[str, str | None], Round] = {}
+        self._has_looked = False  # for pools, and could
         self._is_over = threading.Event()
 
     def close(self) -> None:
@@ -120,8 +121,9 @@ class Controller:
             while not self._is_over.is_set():
                 try:
                     self._refresh()
-                    pause = NEW_POOLS_SECONDS
+                    pause, self._has_looked = NEW_POOLS_SECONDS, True
                 except SpratError as error:
+                    self._has_looked = False
                     self._reporter.say(f"cannot look for pools: {error}")
                     pause = min(NEW_POOLS_SECONDS, 5.0)
                 self._is_over.wait(pause if self._has_open_ends() else None)
@@ -135,6 +137,10 @@ class Controller:
 
     def is_alive(self) -> bool:
         return all(round_.is_alive() for round_ in list(self._rounds.values()))
+
+    def is_ready(self, patience: float) -> bool:
+        """Whether all went well lately, in every scale set that there is."""
+        return self._has_looked and all(one.is_ready(patience) for one in self.figures())
 
     def _has_open_ends(self) -> bool:
         """Whether there may be other pools later, or none could be found."""

@@ -55,8 +55,8 @@ class Remote:
         except SpratError as error:
             said = {} if known is None else known.said
             pause = min(self._ttl, ASK_AGAIN_SECONDS)
-            used = "what it said last" if said else "the defaults"
-            self._complain(f"no configuration for {tenant}/{group}, {used} is used: {error}")
+            used = "what it said last counts" if said else "the defaults count"
+            self._complain(f"no configuration for {tenant}/{group}, {used}: {error}")
         answer = Answer(said=said, until=self._clock() + pause)
         self._known[tenant, group] = answer
         return answer.said

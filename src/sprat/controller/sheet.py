@@ -26,7 +26,7 @@ ALGORITHMS = {
     "queue_depth": "pending-per-worker",
     "percentage": "headroom",
 }
-USUAL_ALGORITHM = "pending-per-worker"
+OF_A_GROUP = "pending-per-worker"  # where no algorithm is named
 ALIASES = {"group": "machine_group", "policy": "algorithm", "policy_options": "algorithm_options"}
 OF_A_SET = (
     *("tenant_id", "machine_group", "pool", "launcher", "launcher_options"),
@@ -46,7 +46,7 @@ class ScaleSet(Record):
     tenant: str | None = None
     launcher: str | None = None  # None: that of the pool
     launcher_options: Mapping[str, Any] | None = None
-    algorithm: str = USUAL_ALGORITHM
+    algorithm: str | None = None  # None: that of the pool, or of a machine group
     algorithm_options: Mapping[str, Any] = {}
     overrides: Mapping[str, float] = {}
 
@@ -137,7 +137,7 @@ class _Reader:
             self._checked(leaf, lambda *_: placement.options(made["launcher"], options), "")
 
     def _algorithm(self, given: Mapping[str, Leaf], made: dict[str, Any]) -> None:
-        name, options = USUAL_ALGORITHM, {}
+        name, options = None, {}
         if "algorithm" in given:
             leaf = given["algorithm"]
             name = ALGORITHMS.get(str(leaf.value), leaf.value)
@@ -145,6 +145,8 @@ class _Reader:
         if "algorithm_options" in given:
             leaf = given["algorithm_options"]
             options = self._options(leaf, "algorithm_options")
+            if name is None:
+                self._refuse(leaf.key_line, "algorithm_options need an algorithm: name it too")
             wanted = PoolSettings(
                 policy=name, policy_options=options, max_workers=limits.MAX_WORKERS
             )
