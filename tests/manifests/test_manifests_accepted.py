@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import kubernetes_validate
 import pytest
-from manifests_made import EVERY_PART, PLAN, Object, everything, part, shown
+from manifests_made import EVERY_PART, PLAN, Object, everything, launched, part, shown
 
 from sprat.manifests import keda, parts, worker
 from sprat.manifests.plan import Plan
 
 OLDEST, NEWEST = "1.29", kubernetes_validate.latest_version()
 KUBERNETES = [one for one in everything() if not one["apiVersion"].startswith("keda.sh/")]
+KUBERNETES.append(launched())
 KEDA = [one for one in everything() if one["apiVersion"].startswith("keda.sh/")]
 
 

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from sprat.cli import main
+from sprat.controller import configuration
 from sprat.store import open_store
 from sprat.trigger import Trigger
 from sprat.triggers import registry
@@ -166,6 +167,73 @@ def test_workers_may_reach_what_was_allowed(text: str, expected: dict[str, Any])
     made = list(yaml.safe_load_all(run("network", "--egress", text).stdout))
     [worker] = [one for one in made if one["metadata"]["name"] == "sprat-worker"]
     assert worker["spec"]["egress"][2:] == [expected]
+
+
+# -- the controller's file ----------------------------------------------------------------------
+
+
+def configured(*arguments: str) -> tuple[str, dict[str, Any]]:
+    """The file in the ConfigMap, and the variables of the controller."""
+    done = run("controller", "--image", "app", *arguments)
+    assert done.returncode == 0, done.stderr
+    made = {one["kind"]: one for one in yaml.safe_load_all(done.stdout)}
+    [text] = made["ConfigMap"]["data"].values()
+    [box] = made["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert box["command"][2] == "/etc/sprat/worker-controller-config.yaml"
+    return text, {one["name"]: one for one in box["env"]}
+
+
+def test_the_controller_reads_the_file_that_is_made_for_it(place: Path) -> None:
+    text, variables = configured("--pool", "papers", "--pool", "other", "--max-workers", "7")
+    assert set(variables) == {"SPRAT_API_KEY"}
+    (place / "made.yaml").write_text(text)
+    told = configuration.load("made.yaml", {})
+    assert told.url == "http://sprat-orchestrator:8000"
+    assert told.warnings == ()
+    assert [one.pool for one in told.scale_sets] == ["papers", "other"]
+    for one in told.scale_sets:
+        assert one.launcher == "kubernetes"
+        assert one.overrides == {"max_replicas": 7}
+        assert one.launcher_options is not None
+        assert one.launcher_options["image"] == "app"
+        assert one.launcher_options["secret"] == "sprat-worker"
+
+
+def test_another_file_makes_other_pods() -> None:
+    notes = []
+    for pool in ("papers", "papers", "other"):
+        text = run("controller", "--image", "app", "--pool", pool).stdout
+        [made] = [one for one in yaml.safe_load_all(text) if one["kind"] == "Deployment"]
+        notes.append(made["spec"]["template"]["metadata"]["annotations"])
+    assert notes[0] == notes[1] != notes[2]
+
+
+def test_a_file_of_ones_own_is_taken_as_it_is(place: Path) -> None:
+    own = "# ours\npool: papers  # the only one\nlauncher: process\nalgorithm: slo\n"
+    (place / "own.yaml").write_text(own)
+    text, variables = configured("--config", "own.yaml")
+    assert text == own
+    assert variables["ORCHESTRATOR_URL"]["value"] == "http://sprat-orchestrator:8000"
+    (place / "own.yaml").write_text(f"orchestrator_url: https://far.example\n{own}")
+    assert set(configured("--config", "own.yaml")[1]) == {"SPRAT_API_KEY"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("pol: papers\n", "did you mean pool?"),
+        ("store: postgresql://me:secret@host/db\n", "has to be in a Secret"),
+        ("pool: [\n", "line"),
+        (None, "there is no own.yaml"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told(place: Path, text: str | None, said: str) -> None:
+    if text is not None:
+        (place / "own.yaml").write_text(text)
+    done = run("controller", "--image", "app", "--config", "own.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "secret@" not in done.stderr
 
 
 # -- triggers -----------------------------------------------------------------------------------

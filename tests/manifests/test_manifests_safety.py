@@ -7,17 +7,18 @@ import re
 from typing import Any
 
 import pytest
-from manifests_made import ENTRIES, PLAN, Object, everything, part, pods, shown
+from manifests_made import ENTRIES, PLAN, Object, everything, launched, part, pods, shown
 
-from sprat.cli import COMMANDS
 from sprat.cli.completion import parser_of
+from sprat.launchers.kubernetes import rbac
 from sprat.manifests import orchestrator, parts, triggers
 from sprat.manifests.controller import configuration
 from sprat.orchestrator.options import Options
 from sprat.triggers import install
 
 TEMPLATES = [(shown(one), pod) for one in everything() for pod in pods(one)]
-TEMPLATES.append(("launched", configuration(PLAN)["launcher_options"]["template"]))
+LAUNCHED = launched()
+TEMPLATES.append(("launched", LAUNCHED))
 CONTAINERS = [(name, box) for name, pod in TEMPLATES for box in pod["spec"]["containers"]]
 
 # Where it is said, and what must be said there.
@@ -49,7 +50,7 @@ def test_there_is_a_pod_for_every_component() -> None:
     components = {
         pod["metadata"]["labels"]["app.kubernetes.io/component"]
         for _, pod in TEMPLATES
-        if "metadata" in pod
+        if pod is not LAUNCHED
     }
     assert components == {"orchestrator", "controller", "trigger", "worker"}
 
@@ -109,6 +110,15 @@ def test_rights_are_few_and_within_the_namespace() -> None:
         assert not {"secrets", "configmaps", "serviceaccounts"} & set(rule["resources"])
         assert not {"pods/exec", "pods/attach", "pods/portforward"} & set(rule["resources"])
         assert not {"escalate", "bind", "impersonate"} & set(rule["verbs"])
+
+
+def test_the_role_is_what_the_launcher_needs_in_the_mode_that_is_configured() -> None:
+    [role] = [one for one in part("rbac") if one["kind"] == "Role"]
+    mode = configuration(PLAN)["launcher_options"]["mode"]
+    assert role["rules"] == rbac.rules(mode)
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete", "list"]}
+    ]
 
 
 def test_no_kind_is_of_the_whole_cluster() -> None:
@@ -187,15 +197,11 @@ def test_an_update_takes_no_server_away_before_another_is_ready() -> None:
 
 @pytest.mark.parametrize(("name", "box"), CONTAINERS, ids=lambda one: str(one)[:40])
 def test_commands_can_be_typed(name: str, box: Object) -> None:
-    if name == "launched":
-        assert "command" not in box  # the launcher says it
-        return
     program, command, *words = box["command"]
     assert program == "sprat"
-    if command in COMMANDS:
-        parser = parser_of(command)
-        assert parser is not None
-        assert parser.parse_args(words)
+    parser = parser_of(command)
+    assert parser is not None
+    assert parser.parse_args(words)
 
 
 # -- the network --------------------------------------------------------------------------------
@@ -235,8 +241,13 @@ def test_the_orchestrator_hears_our_pods_and_those_with_the_label() -> None:
 def test_every_pod_is_covered_by_a_policy() -> None:
     selectors = [one["spec"]["podSelector"] for one in part("network")]
     for name, pod in TEMPLATES:
-        if name != "launched":
-            assert any(selects(one, pod["metadata"]["labels"]) for one in selectors), name
+        assert any(selects(one, pod["metadata"]["labels"]) for one in selectors), name
+
+
+def test_the_orchestrator_hears_workers_that_were_launched() -> None:
+    [rule] = policy("orchestrator")["ingress"]
+    peers = [peer["podSelector"] for peer in rule["from"] if "podSelector" in peer]
+    assert any(selects(peer, LAUNCHED["metadata"]["labels"]) for peer in peers)
 
 
 def selects(selector: Object, labels: dict[str, str]) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 
-from sprat import config
+from sprat import config, text_file
 from sprat.cli import DONE
 from sprat.cli.arguments import Parser, whole
 from sprat.cli.output import document, number, talk
 from sprat.cli.target import exists, open_existing, url_of
+from sprat.controller import sheet
 from sprat.errors import InvalidInput
+from sprat.launchers.kubernetes.names import has_password
 from sprat.manifests import directory, parts, plan
 from sprat.triggers import install, registry
 
@@ -40,6 +42,7 @@ def parser() -> Parser:
         metavar="POOL",
         help="a pool that gets workers in the cluster; may be repeated",
     )
+    add("--config", metavar="FILE", help="of the controller, instead of one made for --pool")
     add(
         "--secret",
         default=plan.SECRET,
@@ -82,6 +85,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _plan(asked: Namespace) -> plan.Plan:
+    text, has_url = (None, False) if asked.config is None else _configuration(asked.config)
     return plan.checked(
         plan.Plan(
             namespace=asked.namespace,
@@ -89,9 +93,20 @@ def _plan(asked: Namespace) -> plan.Plan:
             pools=tuple(dict.fromkeys(asked.pool)),
             secret=asked.secret,
             max_workers=asked.max_workers,
+            configuration=text,
+            has_url=has_url,
             ways=tuple(plan.way(text) for text in asked.egress),
         )
     )
+
+
+def _configuration(path: str) -> tuple[str, bool]:
+    """A controller's file, which everybody may see, and whether it says where the store is."""
+    found = sheet.read(path)
+    if found.store is not None and has_password(found.store):
+        raise InvalidInput(f"{path}: the store's URL holds a password, which has to be in a Secret")
+    text = text_file.read(path, sheet.MAX_BYTES, missing="")
+    return text, bool(found.orchestrator_url or found.store)
 
 
 def _entries(asked: Namespace) -> list[Entry]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from sprat.manifests import availability, pod, worker, yaml_text
+from sprat.manifests import availability, pod, rbac, worker, yaml_text
 from sprat.manifests.plan import (
     CONTROLLER,
     CONTROLLER_KEY,
@@ -27,7 +27,7 @@ DIRECTORY = "/etc/sprat"
 
 
 def objects(plan: Plan) -> list[dict[str, Any]]:
-    text = yaml_text.document(configuration(plan))
+    text = plan.configuration or yaml_text.document(configuration(plan))
     config_map = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -38,9 +38,10 @@ def objects(plan: Plan) -> list[dict[str, Any]]:
 
 
 def configuration(plan: Plan) -> dict[str, Any]:
-    """The controller's file."""
+    """The controller's file for pools that were named."""
     scale_sets = [{"pool": pool} for pool in worker.pools_of(plan)]
     options = {
+        "mode": rbac.MODE,
         "image": plan.image,
         "secret": plan.worker_secret,
         "template": worker.template(plan),
@@ -61,7 +62,7 @@ def _deployment(plan: Plan, text: str) -> dict[str, Any]:
         CONTROLLER,
         plan.image,
         ["sprat", "controller", f"{DIRECTORY}/{FILE}", "--listen", f"0.0.0.0:{CONTROLLER_PORT}"],
-        env=[pod.secret_variable("SPRAT_API_KEY", plan.secret, CONTROLLER_KEY)],
+        env=_variables(plan),
         ports=[{"name": "http", "containerPort": CONTROLLER_PORT}],
         livenessProbe=pod.probe("/healthz", "http", period=10, failures=3),
         readinessProbe=pod.probe("/readyz", "http", period=10, failures=3),
@@ -86,3 +87,10 @@ def _deployment(plan: Plan, text: str) -> dict[str, Any]:
             "template": pod.template(labels(CONTROLLER), inner, configuration=changed),
         },
     }
+
+
+def _variables(plan: Plan) -> list[dict[str, Any]]:
+    key = pod.secret_variable("SPRAT_API_KEY", plan.secret, CONTROLLER_KEY)
+    if plan.configuration is None or plan.has_url:
+        return [key]
+    return [pod.variable("ORCHESTRATOR_URL", plan.server_url), key]

@@ -11,7 +11,6 @@ MAX_LABEL_CHARS = 63
 MAX_SUBDOMAIN_CHARS = 253
 MAX_IMAGE_CHARS = 500
 
-LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?")
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 # HOST:PORT/PATH:TAG@DIGEST, all but the path optional
@@ -55,10 +54,3 @@ def derived(front: str, name: str, most: int = MAX_LABEL_CHARS) -> str:
         return made
     digest = hashlib.sha256(name.encode()).hexdigest()[:6]
     return f"{made[: most - 7].rstrip('-')}-{digest}"
-
-
-def label_value(name: str) -> str:
-    """A pool's name as the value of a label: itself, where Kubernetes takes it."""
-    if LABEL_VALUE.fullmatch(name) and len(name) <= MAX_LABEL_CHARS:
-        return name
-    return derived("pool", name)

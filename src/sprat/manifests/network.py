@@ -4,11 +4,11 @@ made its clients by a label, on the pod (of the same namespace) or on its whole 
 
 from __future__ import annotations
 
+from sprat.launchers.kubernetes.names import POOL
 from sprat.manifests.plan import (
     CONTROLLER,
     CONTROLLER_PORT,
     ORCHESTRATOR,
-    POOL_LABEL,
     PORT,
     TRIGGER,
     WORKER,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CLIENT = {"sprat/client": "true"}
 # Whoever started them, a launcher or a Deployment, their pods name their pool.
-WORKERS = {"matchExpressions": [{"key": POOL_LABEL, "operator": "Exists"}]}
+WORKERS = {"matchExpressions": [{"key": POOL, "operator": "Exists"}]}
 DNS_PORTS = [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]
 
 

@@ -6,6 +6,7 @@ import ipaddress
 
 from sprat import payload
 from sprat.errors import InvalidInput
+from sprat.launchers.kubernetes.names import POOL, label_of
 from sprat.manifests import names
 from sprat.record import Record
 
@@ -18,7 +19,6 @@ MAX_WORKERS = 100  # that KEDA or an HPA may start where nothing else is said
 
 # Names of objects, and what their pods are called in the label `component`.
 ORCHESTRATOR, CONTROLLER, WORKER, TRIGGER = "orchestrator", "controller", "worker", "trigger"
-POOL_LABEL = "sprat/pool"
 PORT = 8000  # of the orchestrator
 CONTROLLER_PORT = 8001  # health and figures
 # Keys of the Secret. That of the workers is another one, with SPRAT_URL and SPRAT_API_KEY.
@@ -38,6 +38,8 @@ class Plan(Record):
     pools: tuple[str, ...] = ()
     secret: str = SECRET
     max_workers: int | None = None  # of a pool; None: as the controller's scale set has it
+    configuration: str | None = None  # the controller's file, as somebody wrote it
+    has_url: bool = False  # whether that says where the orchestrator is
     ways: tuple[Way, ...] = ()  # what workers may reach besides DNS and the orchestrator
 
     @property
@@ -93,7 +95,7 @@ def name(component: str) -> str:
 
 def labels(component: str, pool: str | None = None) -> dict[str, str]:
     found = {"app.kubernetes.io/name": "sprat", "app.kubernetes.io/component": component}
-    return found if pool is None else {**found, POOL_LABEL: names.label_value(pool)}
+    return found if pool is None else {**found, POOL: label_of(pool)}
 
 
 def metadata(called: str, component: str, pool: str | None = None) -> dict[str, Any]:

@@ -1,17 +1,16 @@
-"""Rights, in one namespace only: the controller may start pods and look after them, workers may
-do nothing."""
+"""Rights within one namespace: the controller may do what its launcher has to, a worker nothing."""
 
 from __future__ import annotations
 
+from sprat.launchers.kubernetes import rbac
 from sprat.manifests.plan import CONTROLLER, WORKER, Plan, metadata, name
+from sprat.placement.kubernetes import POD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-RULES: tuple[dict[str, Any], ...] = (
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete", "list"]},
-)
+MODE = POD  # how the controller starts workers
 
 
 def objects(plan: Plan) -> list[dict[str, Any]]:
@@ -33,7 +32,7 @@ def _role() -> dict[str, Any]:
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": metadata(name(CONTROLLER), CONTROLLER),
-        "rules": [dict(rule) for rule in RULES],
+        "rules": rbac.rules(MODE),
     }
 
 

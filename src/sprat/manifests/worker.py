@@ -8,6 +8,7 @@ and leaves, if the job takes no longer than GRACE_SECONDS.
 from __future__ import annotations
 
 from sprat.errors import InvalidInput
+from sprat.launchers.kubernetes.pods import BEFORE_STOP
 from sprat.manifests import names, pod
 from sprat.manifests.plan import WORKER, Plan, labels, metadata, name
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 3600
 STAY_SECONDS = 10 * 365 * 86400  # a Deployment would start again who left for want of work
-# The first signal lets the worker finish its job. When the grace is over, Kubernetes ends the hook
-# and sends another one: then the job is handed back, uncharged, which a kill would not do.
-BEFORE_STOP = "kill -TERM 1 && while sleep 1; do :; done"
 
 
 def called(pool: str) -> str:
