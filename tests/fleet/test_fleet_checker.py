@@ -216,3 +216,12 @@ def test_worker_of_a_failed_job_ends_well(fleet: Fleet, monkeypatch: pytest.Monk
     assert (report.jobs, report.failed) == (1, 1)
     assert (fleet.item(item).status, fleet.item(item).attempts) == ("pending", 1)
     assert fleet.store.workers.get("w1").status == "terminated"
+
+
+def test_workers_of_the_queue_depth_policy_leave_when_there_is_nothing_to_do(fleet: Fleet) -> None:
+    fleet.set(policy="queue-depth")
+    fleet.push()
+    fleet.check()
+    fleet.until_done(1)
+    fleet.until_gone()
+    assert [worker.status for worker in fleet.workers()] == ["terminated"]

@@ -48,6 +48,8 @@ def is_needed(seen: Snapshot, settings: PoolSettings, worker_id: str) -> bool:
     policy = find(settings.policy)
     if hasattr(policy, "is_needed"):
         return bool(policy.is_needed(seen, settings))
+    if getattr(policy, "LEAVES_WHEN_IDLE", False):
+        return seen.active <= settings.min_workers
     return worker_id not in decide(seen, settings).drain
 
 
