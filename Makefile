@@ -6,7 +6,7 @@ HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
 READY := .venv/ready-$(HERE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kubernetes lint types format bench bench-peers bench-http bench-scaling chaos-postgres chaos-redis picture clean
+.PHONY: help demo test test-docker test-kubernetes lint types format bench bench-peers bench-http bench-scaling chaos-postgres chaos-redis picture clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -19,6 +19,10 @@ test: lint types ## lint, types and every test: what CI runs
 	tools/packages redis-server postgresql pgbouncer prometheus chromium
 	$(BIN)/python -m pytest -n auto -m "not alone"
 	$(BIN)/python -m pytest -m alone
+
+test-docker: $(READY)-dev ## workers as containers, on a Docker engine of our own (as root)
+	tools/packages postgresql
+	tools/docker-engine $(BIN)/python -m pytest --timeout 600 tests/docker
 
 test-kubernetes: $(READY)-dev ## workers as pods, on a real Kubernetes of our own (as root)
 	$(BIN)/python tools/cluster $(BIN)/python -m pytest tests/kubernetes

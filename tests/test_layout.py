@@ -80,7 +80,7 @@ THIRD_PARTY = {
     "yaml_tree": {"ruamel"},
     "schedule": {"cronsim"},
     "flatmachines": {"flatmachines"},
-    "launchers": {"httpx2", "lightkube"},
+    "launchers": {"docker", "httpx2", "lightkube"},
     "orchestrator": {"msgspec", "starlette", "uvicorn"},
 }
 

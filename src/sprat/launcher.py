@@ -30,6 +30,10 @@ class Launcher:
         are gone or will never come, and why. Every pass begins with it."""
         return {}
 
+    def complaint(self, settings: PoolSettings) -> str | None:
+        """Why no worker could be started now, as far as that can be told without starting one."""
+        return None
+
     def start_pass(self, url: str, pool: str, settings: PoolSettings) -> None:
         """Run a scaling pass of the pool beside the caller, and do not wait for it."""
         raise NotImplementedError

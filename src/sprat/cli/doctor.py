@@ -194,10 +194,11 @@ def _pool(store: Store, name: str) -> Iterator[Finding]:
         state = WARN if seen.counts.pending else OK
         yield Finding(check=name, state=state, detail="no handler and no command in its settings")
         return
-    wrong = complaint(settings)
-    found = f"{what} can be run" if wrong is None else wrong
-    yield Finding(check=name, state=FAIL if wrong else OK, detail=found)
-    yield from _launcher(name, settings.launcher)
+    if settings.launcher == "process":  # elsewhere it is not here that it is run
+        wrong = complaint(settings)
+        found = f"{what} can be run" if wrong is None else wrong
+        yield Finding(check=name, state=FAIL if wrong else OK, detail=found)
+    yield from _launcher(name, settings)
     if seen.launch_failures:
         detail = f"{seen.launch_failures} launches in a row failed: `sprat explain {name}`"
         yield Finding(check=name, state=WARN, detail=detail)
@@ -211,11 +212,15 @@ def _pool(store: Store, name: str) -> Iterator[Finding]:
         yield Finding(check=name, state=WARN, detail=detail)
 
 
-def _launcher(pool: str, name: str) -> Iterator[Finding]:
+def _launcher(pool: str, settings: model.PoolSettings) -> Iterator[Finding]:
+    name = settings.launcher
     try:
-        open_launcher(name)
+        wrong = open_launcher(name).complaint(settings)
     except SpratError as error:
         yield Finding(check=pool, state=FAIL, detail=str(error))
+        return
+    if wrong is not None:
+        yield Finding(check=pool, state=FAIL, detail=wrong)
         return
     if name == "process" and not (os.access("/bin/sh", os.X_OK) and sys.executable):
         yield Finding(check=pool, state=FAIL, detail="workers need /bin/sh and a Python to start")

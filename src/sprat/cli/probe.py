@@ -20,8 +20,8 @@ COULD_NOT = 3  # the exit code that means: standard output says why
 
 def complaint(settings: PoolSettings) -> str | None:
     """Why workers of a pool with these settings could not begin, or None."""
-    if not has_processor(settings):
-        return None
+    if not has_processor(settings) or settings.launcher != "process":
+        return None  # in an image it is the image's code that is imported
     try:
         ran = subprocess.run(
             [sys.executable, "-P", "-m", "sprat.cli.probe"],
