@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from houses import House
 
+from sprat import scale_set
 from sprat.model import WorkerRegistration
 
 POLICIES = ["slo", "queue-depth", "pending-per-worker"]
@@ -66,6 +69,19 @@ def test_a_maximum_that_was_lowered_counts(house: House, policy: str) -> None:
     assert all(pool.claim(name) for name in register(house, 5))
     pool.configure(max_workers=2)
     assert ask(house)["desired"] == 2
+
+
+def test_what_a_controller_goes_by_counts_while_it_leads(house: House) -> None:
+    pool = house.store.pool("papers")
+    pool.configure(max_workers=8)
+    pool.push_many([{}] * 9)
+    going_by = {"policy": "fixed", "policy_options": {}, "min_workers": 3, "max_workers": 5}
+    lease = json.dumps({"group": None, "settings": going_by})
+    assert house.store.backend.put(scale_set.KIND, "papers", lease, None, 15.0)
+    led = ask(house)
+    assert (led["policy"], led["desired"]) == ("fixed", 5)
+    house.now += 16
+    assert ask(house)["desired"] == 8
 
 
 def test_work_that_waits_keeps_the_idle(house: House) -> None:

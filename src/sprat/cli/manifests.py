@@ -53,7 +53,7 @@ def parser() -> Parser:
         "--max-workers",
         type=whole(1, 100_000),
         metavar="N",
-        help=f"of a pool; default as its scale set says, with KEDA or an HPA {plan.MAX_WORKERS}",
+        help=f"of a pool; default as its settings say, with KEDA or an HPA {plan.MAX_WORKERS}",
     )
     add(
         "--egress",

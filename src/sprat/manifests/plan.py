@@ -37,7 +37,7 @@ class Plan(Record):
     image: str = ""
     pools: tuple[str, ...] = ()
     secret: str = SECRET
-    max_workers: int | None = None  # of a pool; None: as the controller's scale set has it
+    max_workers: int | None = None  # of a pool; None: as its settings say
     configuration: str | None = None  # the controller's file, as somebody wrote it
     has_url: bool = False  # whether that says where the orchestrator is
     ways: tuple[Way, ...] = ()  # what workers may reach besides DNS and the orchestrator

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from sprat import insight, model
+from sprat import insight, model, scale_set
 from sprat.backend import Backend
 from sprat.orchestrator.refusal import not_found
 from sprat.scaling import policies
@@ -22,18 +22,19 @@ def decision(backend: Backend, pool: str, group: str | None = None) -> model.Dec
     state = backend.pool_state(pool)
     if not state.version and pool not in backend.pools():
         raise not_found()
-    seen = insight.observe(Store(backend), pool, state.settings, group)
-    made = policies.decide(seen, state.settings)
-    gone = leaving(seen, state.settings)
+    settings = scale_set.in_force(backend, pool, group, state.settings) or state.settings
+    seen = insight.observe(Store(backend), pool, settings, group)
+    made = policies.decide(seen, settings)
+    gone = leaving(seen, settings)
     reason = f"{made.reason}; {gone} have no work" if gone else made.reason
-    most = state.settings.max_workers  # which may have been lowered since they came
+    most = settings.max_workers  # which may have been lowered since they came
     return made.replace(desired=min(made.desired - gone, most), reason=reason)
 
 
 def leaving(seen: model.Snapshot, settings: model.PoolSettings) -> int:
     """How many workers would leave by themselves, if their policy leaves that to them."""
     policy = policies.find(settings.policy)
-    if not hasattr(policy, "is_needed") and not getattr(policy, "LEAVES_WHEN_IDLE", False):
+    if not hasattr(policy, "is_needed"):
         return 0
     ready = 0 if seen.paused else seen.counts.ready
     idle = [one for one in seen.workers if one.status == model.ACTIVE and not one.claims]
@@ -42,9 +43,6 @@ def leaving(seen: model.Snapshot, settings: model.PoolSettings) -> int:
     def is_small(gone: int) -> bool:
         away = {one.worker_id for one in spare[:gone]}
         rest = tuple(one for one in seen.workers if one.worker_id not in away)
-        left = seen.replace(workers=rest)
-        if hasattr(policy, "is_needed"):
-            return bool(policy.is_needed(left, settings))
-        return left.active <= settings.min_workers
+        return bool(policy.is_needed(seen.replace(workers=rest), settings))
 
     return bisect_left(range(len(spare)), True, key=is_small)
