@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,7 @@ from typing import Any
 import pytest
 
 from sprat.store import Store
+from sprat.trigger import checked
 from sprat.triggers import registry
 
 Command = Callable[..., Any]
@@ -193,3 +198,18 @@ def test_a_trigger_for_a_pool_that_is_nowhere_is_refused(
     for pool in ("numbers", "new"):  # one of the store, one of the file
         (place / "t.yml").write_text("pools: {new: {}}\n" + trigger.replace("POOL", pool))
         assert sprat("apply", "t.yml").code == 0
+
+
+def test_ctrl_c_stops_what_a_trigger_runs(place: Path, store: Store) -> None:
+    """It is in a session of its own: the terminal's signal does not reach it."""
+    os.mkfifo(place / "pids")
+    command = ["/bin/sh", "-c", "sleep 600 & echo $! $$ > pids; wait"]
+    made = {"name": "long", "type": "lambda", "command": command, "directory": str(place)}
+    registry.save(store, checked(made))
+    fire = [sys.executable, "-m", "sprat", "triggers", "fire", "long"]
+    with subprocess.Popen(fire, stderr=subprocess.PIPE, text=True) as process:
+        pids = (place / "pids").read_text().split()
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[1] == ""  # its end comes when all have left
+    assert process.returncode == 130
+    assert len(pids) == 2

@@ -217,8 +217,10 @@ def run_limited(
         ) as process:
             try:
                 process.communicate(text, timeout=seconds)
-            except subprocess.TimeoutExpired:
+            except BaseException as error:  # also Ctrl-C, which does not reach another session
                 os.killpg(process.pid, signal.SIGKILL)
+                if not isinstance(error, subprocess.TimeoutExpired):
+                    raise
                 return f"stopped after its {seconds:g} seconds were over"
     except OSError as error:
         return f"{command[0]} cannot be started: {error.strerror}"
