@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from fleets import Fleet, eventually
+from worlds import SqliteWorld
 
 
 def test_a_nest_waits_for_each_retry_when_no_worker_is_left(fleet: Fleet) -> None:
@@ -69,12 +70,18 @@ def test_a_pool_that_was_paused_for_a_while_goes_on_by_itself(fleet: Fleet) -> N
     fleet.until_status(item, "done", within=15)
 
 
-def test_a_delayed_push_is_waited_for_by_one_nest(fleet: Fleet) -> None:
+def test_a_delayed_push_is_waited_for_by_one_nest(fleet: Fleet, tmp_path: Path) -> None:
+    """However long the pushes take: nothing is due before the store's clock is moved."""
     fleet.set(start_on_push=True)
     nests: set[int] = set()
     for n in range(100):
-        fleet.pool.push(fleet.job(say=n), delay=1.5)
+        fleet.pool.push(fleet.job(say=n), delay=600)
         nests.update(fleet.nests())
-    fleet.until_done(100)
-    assert set(fleet.starts().values()) == {1}
+    eventually(lambda: len(fleet.processes()) == 1, what=fleet.processes)
+    assert fleet.nests()[0] in nests
     assert len(nests) <= 3
+    SqliteWorld(tmp_path).advance(600)
+    fleet.push(say=100)  # rings for the one that sleeps
+    fleet.until_done(101)
+    fleet.may_stay = True  # it looks once more when its nap is over
+    assert set(fleet.starts().values()) == {1}

@@ -37,7 +37,8 @@ def test_push_starts_the_fleet_and_does_not_wait_for_it(
 
 
 def test_a_burst_of_single_pushes_starts_few_nests(starting: Fleet) -> None:
-    starting.set(max_workers=4, isolation="none")
+    """However slowly they come: workers that wait for the next one need no other nest."""
+    starting.set(max_workers=4, isolation="none", idle_seconds=3, heartbeat_seconds=30)
     nests: set[int] = set()
     for n in range(1000):
         starting.push(say=n)

@@ -100,13 +100,13 @@ def test_a_command_is_stopped_with_all_it_started_when_its_time_is_over(
 ) -> None:
     pid = tmp_path / "pid"
     script = f"sleep 60 & echo $! > {pid}; wait"
-    slow = noting(tmp_path, timeout_seconds=0.5).replace(command=["/bin/sh", "-c", script])
+    slow = noting(tmp_path, timeout_seconds=3).replace(command=["/bin/sh", "-c", script])
     registry.save(store, slow)
     advance(300)
     began = time.monotonic()
     [done] = tick(store).fired
-    assert (done.ok, done.said) == (False, "stopped after its 0.5 seconds were over")
-    assert time.monotonic() - began < 20
+    assert (done.ok, done.said) == (False, "stopped after its 3 seconds were over")
+    assert time.monotonic() - began < 40
     state = Path(f"/proc/{pid.read_text().strip()}/stat")
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
 
