@@ -18,7 +18,7 @@ MAX_ERROR_CHARS = 20_000  # an error text is cut here, never refused
 MAX_NAME_CHARS = 128
 MAX_DELAY_SECONDS = 10 * 365 * 86400.0
 
-_NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _64_BITS = (1 << 64) - 1
 _SCALARS = (str, int, float, bool, type(None))
 
@@ -84,9 +84,10 @@ def worker_id(value: object) -> str:
 def _name(name: object, what: str) -> str:
     if not isinstance(name, str):
         raise InvalidInput(f"the {what} must be a string, not {type(name).__name__}")
-    if not name or len(name) > MAX_NAME_CHARS or not _NAME_CHARS.issuperset(name):
+    if not name.strip(".") or len(name) > MAX_NAME_CHARS or not NAME_CHARS.issuperset(name):
         raise InvalidInput(
-            f"the {what} {name[:60]!r} must be 1 to {MAX_NAME_CHARS} of: letters, digits, . _ -"
+            f"the {what} {name[:60]!r} must be 1 to {MAX_NAME_CHARS} of: letters, digits, . _ -, "
+            f"not of dots alone"
         )
     return name
 

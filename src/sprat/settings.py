@@ -92,6 +92,14 @@ def _texts(value: object, name: str) -> None:
         _text(part, name)
 
 
+def _variables(value: object, name: str) -> None:
+    _texts(value, name)
+    for part in value:  # type: ignore[attr-defined]  # a list, as was just checked
+        variable, sign, _ = part.partition("=")
+        if sign:  # the value may be a secret
+            raise InvalidInput(f"{name} takes names without values: {variable}, not {variable}=...")
+
+
 def _handler(value: object, name: str) -> None:
     _text(value, name)
     module, colon, function = str(value).partition(":")
@@ -152,7 +160,7 @@ CHECKS: dict[str, Callable[[object, str], object]] = {
     "machine": _optional(_text),
     "machines": _files,
     "directory": _optional(_text),
-    "environment": _texts,
+    "environment": _variables,
     "isolation": _one_of(*ISOLATIONS),
     "claim_ahead": _whole(1, 1000),
     "timeout_seconds": _optional(_some_seconds),

@@ -115,7 +115,9 @@ def open_store(url: str = "sqlite:///sprat.db") -> Store:
         raise InvalidInput(f"a store URL is a string, not {type(url).__name__}")
     scheme, colon, rest = url.partition("://")
     if not colon:
-        raise InvalidInput(f"{url!r} is not a store URL: for a file write sqlite:///{url}")
+        raise InvalidInput(
+            f"{url!r} is not a store URL: for a file write sqlite:///{url or 'sprat.db'}"
+        )
     if scheme == "sqlite":
         return _open_sqlite(url, rest)
     if scheme == "memory":

@@ -94,6 +94,7 @@ def test_yaml_is_version_1_2(tmp_path: Path) -> None:
         ("pools:\n  a:\n    handler: nothing", 3, "pools.a.handler must be module:function"),
         ("pools:\n  a:\n    command: ls", 3, "pools.a.command must be a list of texts"),
         ("pools:\n  a:\n    environment: [1]", 3, "pools.a.environment must be a text"),
+        ("pools: {a: {environment: [KEY=s3cret]}}", 1, "names without values: KEY, not KEY=..."),
         ("pools:\n  a:\n    start_on_push: yes", 3, "must be true or false, not 'yes'"),
         ("pools:\n  a:\n    launcher: rocket", 3, "pools.a.launcher must be process or docker"),
         ("launcher: rocket", 1, "launcher must be process or docker or kubernetes"),

@@ -98,7 +98,7 @@ def test_largest_payload_is_taken(pool: WorkPool) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "a/b", "a b", "ü", "a\0", "../x", "x" * (MAX_NAME_CHARS + 1), None, 3, b"a"]
+    "name", ["", "a/b", "a b", "ü", "a\0", "..", "../x", "x" * (MAX_NAME_CHARS + 1), None, 3, b"a"]
 )
 def test_pool_name_that_is_no_name_is_refused(store: Store, name: Any) -> None:
     refusal(lambda: store.pool(name))

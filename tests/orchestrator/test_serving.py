@@ -144,6 +144,10 @@ def test_a_signal_is_announced_before_the_end(tmp_path: Path) -> None:
         (("--no-auth", "--host", "0.0.0.0"), "without API keys"),
         (("--certificate", "x.pem"), "both --certificate and --private-key"),
         (("--certificate", "x.pem", "--private-key", "y.pem"), "cannot be read"),
+        (
+            ("--certificate", __file__, "--private-key", __file__),
+            "must be a certificate and its key",
+        ),
         (("--host", "192.0.2.1"), "cannot serve on"),
     ],
 )
@@ -157,6 +161,8 @@ def test_what_cannot_be_served_is_told_in_a_sentence(
 
 
 def test_keys_from_the_command_line(tmp_path: Path) -> None:
+    sprat(tmp_path, "push", "p", "1")
+    assert sprat(tmp_path, "keys", "list").stdout.startswith("no keys yet: `sprat keys create")
     made = json.loads(
         sprat(
             tmp_path,

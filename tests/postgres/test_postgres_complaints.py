@@ -33,7 +33,7 @@ def at(url: str, user: str, database: str = "") -> str:
 
 def test_nobody_is_there() -> None:
     url = f"postgresql://app:{SECRET}@127.0.0.1:{postgres.free_port()}/app"
-    assert "cannot be reached" in complaint(url)
+    assert "cannot be reached (Connection refused): is the server running?" in complaint(url)
 
 
 def test_wrong_password(url: str, mine: psycopg.Connection) -> None:

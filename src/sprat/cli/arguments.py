@@ -60,6 +60,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         word = message.removeprefix("unrecognized arguments: ").split(" ")[0]
+        others = [inner.prog for inner in self.inner().values() if word in inner.options()]
+        if message.startswith("unrecognized") and others:
+            raise UsageError(f"{word} is an option of `{'` and `'.join(others)}`, not of this")
         if message.startswith("unrecognized") and word.startswith("-"):
             near = config.nearest(word.split("=")[0], dict.fromkeys(self.options()))
             raise UsageError(f"unknown option {word}{near}")

@@ -93,6 +93,9 @@ def _list(asked: Namespace) -> int:
     if asked.json:
         document({"keys": [_public(key) for key in found]})
         return DONE
+    if not found:
+        print("no keys yet: `sprat keys create --role admin` makes one")
+        return DONE
     table(
         ("ID", "ROLES", "TENANT", "LABEL"),
         ((k.id, ",".join(k.roles), k.tenant or "-", k.label or "-") for k in found),

@@ -27,6 +27,7 @@ REMEMBER_SECONDS = 5.0  # a revoked key may be good for so long where it was use
 REMEMBERED = 10_000
 ROTATION_SECONDS = 86400.0  # that the old key stays good beside the new one
 MAX_TENANT_CHARS = 64
+_PLAIN = payload.NAME_CHARS - {"."}
 
 
 class Key(Record):
@@ -110,8 +111,7 @@ def check_tenant(tenant: str | None) -> str | None:
     """A tenant of a key is part of the names of its pools, so it is a short plain word."""
     if tenant is None:
         return None
-    payload.pool_name(tenant)
-    if "." in tenant or len(tenant) > MAX_TENANT_CHARS:
+    if not _PLAIN.issuperset(tenant) or not 1 <= len(tenant) <= MAX_TENANT_CHARS:
         raise InvalidInput(
             f"a key's tenant is 1 to {MAX_TENANT_CHARS} letters, digits, _ or -, not {tenant!r}"
         )

@@ -120,6 +120,8 @@ def check(options: Options) -> None:
     for path in (options.certificate, options.private_key, options.client_ca):
         if path and not os.access(path, os.R_OK):
             raise InvalidInput(f"{path} cannot be read")
+    if options.certificate:
+        _check_tls(options)
 
 
 def is_loopback(host: str) -> bool:
@@ -193,6 +195,21 @@ def _fork(start: Callable[[], int]) -> int:
         log.exception("a server process ends")
     finally:
         os._exit(code)
+
+
+def _check_tls(options: Options) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(str(options.certificate), options.private_key, password="")
+    except (ssl.SSLError, ValueError):
+        raise InvalidInput(
+            f"{options.certificate} and {options.private_key} must be a certificate and its key, "
+            f"without a password, in PEM form"
+        ) from None
+    try:
+        context.load_verify_locations(options.client_ca or options.certificate)
+    except ssl.SSLError:
+        raise InvalidInput(f"{options.client_ca} must be certificates in PEM form") from None
 
 
 def _tls(options: Options) -> dict[str, object]:

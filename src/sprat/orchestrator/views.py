@@ -9,7 +9,8 @@ import msgspec
 from sprat import model
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
-PoolName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+NAME = r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$"  # dots alone would be places in a path
+PoolName = Annotated[str, msgspec.Meta(pattern=NAME, max_length=128)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=315_360_000)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 PAGE = 100

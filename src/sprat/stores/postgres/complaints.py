@@ -99,6 +99,7 @@ def _unavailable(error: psycopg.Error, address: Address) -> str:
 
 def _first_line(error: psycopg.Error) -> str:
     """What the server said, or the driver; the address in front of it is ours to say."""
-    said = error.diag.message_primary or str(error).strip().splitlines()[-1:] or [""]
+    lines = [line for line in str(error).splitlines() if line[:1] not in ("", "\t")]  # no advice
+    said = error.diag.message_primary or lines[-1:] or [""]
     line = said if isinstance(said, str) else said[0]
     return line.rpartition("FATAL:")[2].rpartition("failed: ")[2].strip().rstrip("?.")
