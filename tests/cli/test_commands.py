@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import stat
+import struct
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -264,6 +268,46 @@ def test_tables_fit_eighty_columns(sprat: Run, store: Store) -> None:
         assert "\033" not in out
 
 
+def test_wide_letters_take_two_columns(sprat: Run, store: Store) -> None:
+    store.pool("numbers").push({"text": "\u6f22\u5b57" * 50})
+    row = sprat("jobs", "list", "numbers").out.splitlines()[1]
+    assert row.endswith("\u6f22...")
+    assert 78 <= len(row) + row.count("\u6f22") + row.count("\u5b57") <= 80
+
+
+@pytest.mark.parametrize("line", ["status", "jobs list numbers", "workers list", "watch numbers"])
+def test_all_is_readable_on_forty_columns(line: str, store: Store, place: Path) -> None:
+    store.pool("numbers").push(1)
+    store.pool("numbers").pause()
+    enrol(store, "w1")
+    shown = on_a_terminal(place, 40, "watch numbers --timeout 0.1" if "watch" in line else line)
+    lines = [part for part in shown.split("\r") if not part.startswith("sprat: ")]
+    assert max(map(len, lines)) <= 40
+    said = {"status": "pool      numbers", "jobs list numbers": "about   1", "workers list": "w1"}
+    assert said.get(line, "0/1 done") in shown
+
+
+def on_a_terminal(place: Path, columns: int, line: str) -> str:
+    """What a command writes to a terminal of that width, without colours."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    command = [sys.executable, "-m", "sprat", *line.split()]
+    shown = b""
+    with subprocess.Popen(command, cwd=place, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        while (part := _read(ours)) or process.poll() is None:
+            shown += part
+    os.close(ours)
+    return re.sub(r"\033\[[0-9;]*[A-Za-z]", "", shown.decode()).replace("\n", "")
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:  # the other side is closed
+        return b""
+
+
 def test_explain_tells_reasons_inputs_and_failed_launches(sprat: Run, store: Store) -> None:
     pool = store.pool("numbers")
     pool.push_many([1, 2])
@@ -290,10 +334,24 @@ def test_jobs_are_listed_a_page_at_a_time(sprat: Run, store: Store) -> None:
     assert [item["id"] for item in page["items"]] == ids[:2]
     assert page["next"] == ids[1]
     assert "token" not in page["items"][0]
-    assert f"--after {ids[1]}" in sprat("jobs", "list", "numbers", "--limit", "2").err
+    assert f"--limit 2 --after {ids[1]}" in sprat("jobs", "list", "numbers", "--limit", "2").err
+    whole = sprat("jobs", "list", "numbers", "--limit", "10000", "--json").data
+    assert ([item["id"] for item in whole["items"]], whole["next"]) == (ids, None)
     rest = sprat("jobs", "list", "numbers", "--after", ids[1], "--json").data
     assert ([item["id"] for item in rest["items"]], rest["next"]) == (ids[2:], None)
     assert sprat("jobs", "list", "numbers", "--status", "done", "--json").data["items"] == []
+
+
+def test_a_job_is_listed_as_delayed_until_it_is_due(sprat: Run, store: Store) -> None:
+    pool = store.pool("numbers")
+    pool.push("soon", delay=0.01)
+    pool.push("later", delay=600)
+    end = time.monotonic() + 30
+    while pool.counts().delayed > 1:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    soon, later = sprat("jobs", "list", "numbers").out.splitlines()[1:]
+    assert soon.split()[1:2] + later.split()[1:2] == ["pending", "delayed"]
 
 
 def test_a_job_is_shown_with_its_error(sprat: Run, store: Store) -> None:

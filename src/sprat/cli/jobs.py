@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sprat.pool import WorkPool
     from sprat.store import Store
 
+PAGE_SHOWN = 20
 PAGE = 10_000  # items that are changed in one step
 
 
@@ -25,7 +26,13 @@ def parser() -> Parser:
     lists = family.add_parser("list", help=what, what=what)
     lists.add_argument("pool", metavar="POOL")
     lists.add_argument("--status", choices=model.ITEM_STATUSES, help="only these")
-    lists.add_argument("--limit", type=whole(1, 10_000), default=20, metavar="N", help="default 20")
+    lists.add_argument(
+        "--limit",
+        type=whole(1, 10_000),
+        default=PAGE_SHOWN,
+        metavar="N",
+        help=f"default {PAGE_SHOWN}",
+    )
     lists.add_argument("--after", metavar="ID", help="the last job of the page before")
     what = "show one job in full: payload, result, error"
     family.add_parser("show", help=what, what=what).add_argument("id", metavar="ID")
@@ -52,8 +59,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _list(store: Store, asked: Namespace) -> None:
     pool = store.pool(known_pool(store, asked.pool))
-    items = pool.items(asked.status, limit=asked.limit + 1, after=asked.after)
-    more, items = len(items) > asked.limit, items[: asked.limit]
+    items = pool.items(asked.status, limit=asked.limit, after=asked.after)
+    is_full = len(items) == asked.limit
+    more = is_full and bool(pool.items(asked.status, limit=1, after=items[-1].id))
     if asked.json:
         document({"items": items, "next": items[-1].id if more else None})
         return
@@ -63,7 +71,7 @@ def _list(store: Store, asked: Namespace) -> None:
         (
             (
                 item.id,
-                "delayed" if item.status == model.PENDING and item.run_at else item.status,
+                _status(item, now),
                 f"{item.attempts}/{item.max_retries}",
                 duration(max(0.0, now - item.created_at)),
                 _about(item),
@@ -73,7 +81,13 @@ def _list(store: Store, asked: Namespace) -> None:
     )
     if more:
         status = f" --status {asked.status}" if asked.status else ""
-        talk(f"more: sprat jobs list {asked.pool}{status} --after {items[-1].id}")
+        limit = f" --limit {asked.limit}" if asked.limit != PAGE_SHOWN else ""
+        talk(f"more: sprat jobs list {asked.pool}{status}{limit} --after {items[-1].id}")
+
+
+def _status(item: model.WorkItem, now: float) -> str:
+    is_delayed = item.status == model.PENDING and item.run_at is not None and item.run_at > now
+    return "delayed" if is_delayed else item.status
 
 
 def _about(item: model.WorkItem) -> str:

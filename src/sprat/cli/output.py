@@ -42,19 +42,35 @@ def plain(value: Any) -> Any:
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, narrow: int = -1) -> None:
     """Columns under their headings, numbers to the right; `narrow` is the one that is cut where
-    the table would be too wide."""
+    the table would be too wide. On a terminal that has no room for that, a line for each cell."""
     cells = [[one_line(value) for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    widths = [max(map(columns, column)) for column in zip(headings, *cells, strict=True)]
     excess = sum(widths) + 2 * (len(widths) - 1) - width()
     if excess > 0:
-        widths[narrow] = max(widths[narrow] - excess, NARROWEST)
+        room = widths[narrow] - excess
+        widths[narrow] = max(room, NARROWEST)
+        if room < NARROWEST and sys.stdout.isatty():
+            _list(headings, cells)
+            return
     to_the_right = [_are_numbers([row[n] for row in cells]) for n in range(len(widths))]
     for row in ([*headings], *cells):
         parts = [
-            cut(text, size).rjust(size) if right else cut(text, size).ljust(size)
+            _padded(cut(text, size), size, to_the_right=right)
             for text, size, right in zip(row, widths, to_the_right, strict=True)
         ]
         print("  ".join(parts).rstrip())
+
+
+def _list(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    names = [heading.lower() for heading in headings]
+    for n, row in enumerate(rows):
+        print(end="\n" if n else "")
+        facts(zip(names, row, strict=True))
+
+
+def _padded(text: str, size: int, *, to_the_right: bool) -> str:
+    blank = " " * (size - columns(text))
+    return blank + text if to_the_right else text + blank
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> None:
@@ -74,12 +90,26 @@ def one_line(value: object) -> str:
 
 
 def cut(text: str, size: int) -> str:
-    return text if len(text) <= size else text[: size - 3] + "..."
+    if columns(text) <= size:
+        return text
+    text = text[: size - 3]
+    while columns(text) > size - 3:
+        text = text[:-1]
+    return text + "..."
 
 
-def width() -> int:
+def columns(text: str) -> int:
+    """How wide a terminal shows it: ideographs take two columns, accents of their own none."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
+
+
+def width(descriptor: int = 1) -> int:
     try:
-        return os.get_terminal_size(1).columns
+        return os.get_terminal_size(descriptor).columns
     except (OSError, ValueError):
         return WIDTH
 

@@ -8,7 +8,18 @@ import time
 from sprat import checker
 from sprat.cli import DONE, FAILED
 from sprat.cli.arguments import Parser, seconds
-from sprat.cli.output import GREEN, RED, document, duration, number, paint, rate, talk
+from sprat.cli.output import (
+    GREEN,
+    RED,
+    cut,
+    document,
+    duration,
+    number,
+    paint,
+    rate,
+    talk,
+    width,
+)
 from sprat.cli.target import known_pool, open_existing
 from sprat.settings import has_processor
 
@@ -126,7 +137,11 @@ class Watch:
         total = self.done + self.poisoned + self.left
         filled = BAR * (self.done + self.poisoned) // total if total else BAR
         bar = paint("#" * filled, GREEN, sys.stderr) + "." * (BAR - filled)
-        return f"[{bar}] {self._line()}"
+        line, room = self._line(), width(2) - 1
+        if BAR + 3 + len(line) > room:
+            return cut(line, room)
+        poisoned = f"{self.poisoned} poisoned"
+        return f"[{bar}] {line.replace(poisoned, paint(poisoned, RED, sys.stderr))}"
 
     def _line(self) -> str:
         took = max(time.monotonic() - self._began, 0.001)
@@ -138,5 +153,5 @@ class Watch:
         else:
             parts.append(f"took {duration(took)}")
         if self.poisoned:
-            parts.append(paint(f"{self.poisoned} poisoned", RED, sys.stderr))
+            parts.append(f"{self.poisoned} poisoned")
         return ", ".join(parts)
