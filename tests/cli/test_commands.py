@@ -436,7 +436,7 @@ def test_a_pause_is_seen_beside_a_long_name(sprat: Run, store: Store) -> None:
 def test_watch_of_nothing_is_over_at_once(sprat: Run, store: Store) -> None:
     answer = sprat("watch", "numbers", "--json")
     assert (answer.code, answer.data["finished"], answer.data["done"]) == (0, True, 0)
-    assert answer.err.startswith("0/0 done")
+    assert answer.err == "nothing to wait for: 0 jobs done before\n"
 
 
 def test_where_nobody_works_watch_and_explain_say_so(
@@ -472,7 +472,7 @@ def test_doctor_finds_nothing_wrong(sprat: Run, store: Store) -> None:
     assert (answer.code, answer.err) == (0, "")
     assert {line.split()[0] for line in answer.out.splitlines()} == {"ok"}
     checks = {finding["check"] for finding in sprat("doctor", "--json").data["checks"]}
-    assert {"store", "sqlite", "durability", "clock", "workers", "numbers"} <= checks
+    assert {"store", "sqlite", "disk", "durability", "clock", "workers", "numbers"} <= checks
 
 
 @pytest.mark.parametrize(

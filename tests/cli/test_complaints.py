@@ -114,6 +114,7 @@ BAD_INPUT = [
     ("apply later.yml", "later.yml, line 1, column 11: triggers must be a list"),
     ("apply gone-handler.yml", "pools.a: the handler gone:f cannot be imported"),
     ("apply no-program.yml", "pools.a: there is no program no-such-program"),
+    ("apply no-right.yml", "pools.a: ./jobs.py may not be executed: chmod +x ./jobs.py"),
     ("apply no-place.yml", "no/where: No such file or directory"),
     ("init jobs.py", "jobs.py is not a directory"),
     ("keys create --role admin --tenant a/b", "a key's tenant is 1 to 64 letters, digits, _ or -"),
@@ -134,6 +135,7 @@ def world(store: Store, place: Path) -> None:
         "typo.yml": "pools:\n  a:\n    max_worker: 3\n",
         "later.yml": "triggers: {}\n",
         "gone-handler.yml": "pools: {a: {handler: 'gone:f'}}\n",
+        "no-right.yml": "pools: {a: {command: [./jobs.py]}}\n",
         "no-program.yml": "pools: {a: {command: [no-such-program]}}\n",
         "no-place.yml": "pools: {a: {command: [ls], directory: no/where}}\n",
     }

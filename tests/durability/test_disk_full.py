@@ -11,6 +11,7 @@ import apsw
 import pytest
 from worlds import all_items, check_counts
 
+from sprat import cli
 from sprat.errors import StoreUnavailable
 from sprat.model import WorkerRegistration
 from sprat.pool import WorkPool
@@ -87,6 +88,16 @@ def test_push_says_so_and_stores_nothing(store: Store) -> None:
     assert "free some space" in sentence
     assert [item.id for item in all_items(store.pool("papers"))] == pushed
     assert store.pool("papers").counts().pending == len(pushed)
+
+
+def test_the_doctor_sees_it(
+    store: Store, small_disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["doctor", "--url", store.url]) == 0
+    assert "warn  disk        1 MB free" in capsys.readouterr().out
+    fill(small_disk)
+    assert cli.main(["doctor", "--url", store.url]) == 1
+    assert "FAIL  disk        full: nothing can be pushed or finished" in capsys.readouterr().out
 
 
 def test_same_store_goes_on_when_there_is_space_again(store: Store, small_disk: Path) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 OK, WARN, FAIL = "ok", "warn", "FAIL"
 COLOURS = {OK: GREEN, WARN: YELLOW, FAIL: RED}
 SAFE_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL database that several connections use
+FULL_BYTES = 1 << 20  # less is left
+LITTLE_BYTES = 100 << 20
 SKEW_SECONDS = 5.0
 
 
@@ -110,8 +112,18 @@ def _store(store: Store) -> Iterator[Finding]:
         mode = os.stat(str(where)).st_mode & 0o077
         detail = "only its owner can read it" if not mode else "others than its owner can read it"
         yield Finding(check="file", state=WARN if mode else OK, detail=detail)
+        yield _disk(str(where))
     yield Finding(check="durability", state=OK, detail=f"synced to disk: {about.get('synced')}")
     yield _clock(store)
+
+
+def _disk(path: str) -> Finding:
+    about = os.statvfs(path)
+    free = about.f_bavail * about.f_frsize
+    if free < FULL_BYTES:
+        return Finding(check="disk", state=FAIL, detail="full: nothing can be pushed or finished")
+    state = WARN if free < LITTLE_BYTES else OK
+    return Finding(check="disk", state=state, detail=f"{free / 1e6:,.0f} MB free")
 
 
 def _postgres(about: dict[str, object]) -> Iterator[Finding]:

@@ -109,7 +109,7 @@ def columns(text: str) -> int:
 
 def width(descriptor: int = 1) -> int:
     try:
-        return os.get_terminal_size(descriptor).columns
+        return os.get_terminal_size(descriptor).columns or WIDTH  # 0: it does not know either
     except (OSError, ValueError):
         return WIDTH
 

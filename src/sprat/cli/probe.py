@@ -53,6 +53,8 @@ def _missing_program(settings: PoolSettings) -> str | None:
     program = settings.command[0] if settings.command else None
     if program is None or shutil.which(program):
         return None
+    if os.path.isfile(program):
+        return f"{program} may not be executed: chmod +x {program}"
     return f"there is no program {program}"
 
 

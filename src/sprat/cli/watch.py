@@ -146,6 +146,8 @@ class Watch:
     def _line(self) -> str:
         took = max(time.monotonic() - self._began, 0.001)
         ended = self.done + self.poisoned
+        if not ended + self.left:
+            return f"nothing to wait for: {number(self._now.done, 'job')} done before"
         parts = [f"{ended:,}/{ended + self.left:,} done", rate(ended / took)]
         if self.left:
             eta = duration(self.left * took / ended) if ended else "?"
