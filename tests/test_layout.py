@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "sprat"
 # itself. Modules on one rung do not know each other. A package stands for all its modules.
 RUNGS = (
     {"record", "errors", "jsontext"},
-    {"model"},
+    {"model", "listening"},
     {"retry", "histogram", "payload", "environment", "awaiting", "schedule", "text_file"},
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
     {"placement"},

@@ -152,7 +152,7 @@ def checked(tree: Leaf, path: str, directory: str) -> Config:
 def _store(leaf: Leaf, path: str) -> str:
     url = leaf.value
     if not isinstance(url, str) or "://" not in url or not url.isprintable():
-        _refuse(path, leaf.line, f"store must be a URL such as {DEFAULT_URL}, not {_said(leaf)}")
+        _refuse(path, leaf.line, f"store must be a URL such as {DEFAULT_URL}, not {leaf.said()}")
     return url
 
 
@@ -190,7 +190,7 @@ def _triggers(leaf: Leaf, path: str, directory: str) -> tuple[Trigger, ...]:
     if leaf.value is None:
         return ()
     if not isinstance(leaf.value, list):
-        _refuse_here(path, leaf, f"triggers must be a list (- name: ...), not {_said(leaf)}")
+        _refuse_here(path, leaf, f"triggers must be a list (- name: ...), not {leaf.said()}")
     found: dict[str, Trigger] = {}
     for inner in leaf.value:
         trigger = _trigger(inner, path, directory)
@@ -205,12 +205,12 @@ def _trigger(leaf: Leaf, path: str, directory: str) -> Trigger:
 
     given: dict[str, object] = {}
     if not isinstance(leaf.value, dict):
-        _refuse_here(path, leaf, f"a trigger must be a mapping (key: value), not {_said(leaf)}")
+        _refuse_here(path, leaf, f"a trigger must be a mapping (key: value), not {leaf.said()}")
     for key, inner in leaf.value.items():
         if key not in trigger.CHECKS:
             place = inner.replace(line=inner.key_line, column=inner.key_column)
             _refuse_here(path, place, f"a trigger has no {key!r}{nearest(key, trigger.CHECKS)}")
-        given[key] = seconds(_plain(inner)) if key == "timeout_seconds" else _plain(inner)
+        given[key] = seconds(inner.plain()) if key == "timeout_seconds" else inner.plain()
         try:
             trigger.CHECKS[key](given[key], key)
         except InvalidInput as error:
@@ -227,7 +227,7 @@ def _lifecycle(leaf: Leaf | None, path: str) -> Lifecycle:
         return Lifecycle()
     found = _mapping(leaf, path, "worker_lifecycle")
     try:
-        return lifecycle.checked({key: seconds(_plain(inner)) for key, inner in found.items()})
+        return lifecycle.checked({key: seconds(inner.plain()) for key, inner in found.items()})
     except InvalidInput as error:
         _refuse(path, leaf.key_line, str(error))
 
@@ -235,7 +235,7 @@ def _lifecycle(leaf: Leaf | None, path: str) -> Lifecycle:
 def _setting(leaf: Leaf, name: str, what: str, path: str) -> object:
     from sprat import settings
 
-    value: object = _plain(leaf)
+    value: object = leaf.plain()
     if name.endswith("_seconds"):
         value = seconds(value)
     elif name in ("policy_options", "launcher_options") and isinstance(value, dict):
@@ -256,12 +256,12 @@ def _placed(
 
     found: dict[str, object] = {}
     for key, leaf in options.items():
-        value = seconds(_plain(leaf)) if key.endswith("_seconds") else _plain(leaf)
+        value = seconds(leaf.plain()) if key.endswith("_seconds") else leaf.plain()
         try:
             if isinstance(value, str) and key in placement.files(launcher):
                 file = os.path.join(directory, value)
                 text = text_file.read(file, MAX_BYTES, missing=f"{key} names it")
-                value = _plain(_tree(text, file))
+                value = _tree(text, file).plain()
             placement.check(launcher, key, value)
         except InvalidInput as error:
             _refuse(path, leaf.key_line, f"launcher_options.{key}: {error}")
@@ -273,22 +273,9 @@ def _mapping(leaf: Leaf, path: str, what: str) -> dict[str, Leaf]:
     if leaf.value is None:
         return {}
     if not isinstance(leaf.value, dict):
-        _refuse(path, leaf.line, f"{what} must be a mapping (key: value), not {_said(leaf)}")
+        _refuse(path, leaf.line, f"{what} must be a mapping (key: value), not {leaf.said()}")
     found: dict[str, Leaf] = leaf.value
     return found
-
-
-def _plain(leaf: Leaf) -> object:
-    if isinstance(leaf.value, dict):
-        return {key: _plain(inner) for key, inner in leaf.value.items()}
-    if isinstance(leaf.value, list):
-        return [_plain(inner) for inner in leaf.value]
-    return leaf.value
-
-
-def _said(leaf: Leaf) -> str:
-    kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
-    return kinds.get(type(leaf.value)) or repr(leaf.value)
 
 
 def _number(text: str) -> object:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 MAX_DEPTH = 50
+MAX_SAID = 60  # characters of a value that are repeated
 TAG = "tag:yaml.org,2002:"
 KINDS = ("str", "int", "float", "bool", "null", "timestamp", "map", "seq")
 
@@ -33,6 +34,19 @@ class Leaf(Record):
     column: int = 1
     key_column: int = 1
     inset: int | None = None  # letters before a text on one line: its quote; None: many lines
+
+    def plain(self) -> Any:
+        """The value, without places."""
+        if isinstance(self.value, dict):
+            return {key: inner.plain() for key, inner in self.value.items()}
+        if isinstance(self.value, list):
+            return [inner.plain() for inner in self.value]
+        return self.value
+
+    def said(self) -> str:
+        """What a sentence calls the value."""
+        kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
+        return kinds.get(type(self.value)) or repr(self.value)[:MAX_SAID]
 
 
 def read(text: str, path: str) -> Leaf:

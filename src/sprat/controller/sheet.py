@@ -98,7 +98,7 @@ class _Reader:
 
     def _list(self, leaf: Leaf, common: Mapping[str, Leaf]) -> list[ScaleSet]:
         if not isinstance(leaf.value, list) or not leaf.value:
-            self._refuse(leaf.line, f"scale_sets must be a list (- pool: ...), not {_said(leaf)}")
+            self._refuse(leaf.line, f"scale_sets must be a list (- pool: ...), not {leaf.said()}")
         found = []
         for inner in leaf.value:
             own = self._keys(inner, "a scale set", OF_A_SET)
@@ -172,14 +172,14 @@ class _Reader:
         if leaf.value is None:
             return {}
         if not isinstance(leaf.value, dict):
-            self._refuse(leaf.line, f"{what} must be a mapping (key: value), not {_said(leaf)}")
+            self._refuse(leaf.line, f"{what} must be a mapping (key: value), not {leaf.said()}")
         found: dict[str, Leaf] = {}
         for key, inner in leaf.value.items():
             name = aliases.get(key, key)
             if name not in known:
                 near = nearest(key, known)
                 self._refuse(inner.key_line, f"{what} has no {key!r}{near}")
-            if name in found and _plain(found[name]) != _plain(inner):
+            if name in found and found[name].plain() != inner.plain():
                 self._warnings.append(
                     f"{self._path}, line {inner.key_line}: {name} and its other name do not "
                     f"agree: {name} is used"
@@ -190,9 +190,9 @@ class _Reader:
 
     def _options(self, leaf: Leaf, what: str) -> dict[str, Any]:
         if not isinstance(leaf.value, dict):
-            self._refuse(leaf.line, f"{what} must be a mapping (option: value), not {_said(leaf)}")
+            self._refuse(leaf.line, f"{what} must be a mapping (option: value), not {leaf.said()}")
         return {
-            key: seconds(_plain(inner)) if key.endswith("_seconds") else _plain(inner)
+            key: seconds(inner.plain()) if key.endswith("_seconds") else inner.plain()
             for key, inner in leaf.value.items()
         }
 
@@ -262,16 +262,3 @@ DURATIONS = {
     "lease_seconds": _duration(SHORTEST_LEASE_SECONDS),
     "drain_deadline_seconds": _duration(0.0),
 }
-
-
-def _plain(leaf: Leaf) -> Any:
-    if isinstance(leaf.value, dict):
-        return {key: _plain(inner) for key, inner in leaf.value.items()}
-    if isinstance(leaf.value, list):
-        return [_plain(inner) for inner in leaf.value]
-    return leaf.value
-
-
-def _said(leaf: Leaf) -> str:
-    kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
-    return kinds.get(type(leaf.value)) or repr(leaf.value)

@@ -63,13 +63,13 @@ class Checks:
         value = leaf.value
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 < value <= MAX_SECONDS:
-            self.refuse(leaf, f"{what} must be a number of seconds above 0, not {said(leaf)}")
+            self.refuse(leaf, f"{what} must be a number of seconds above 0, not {leaf.said()}")
         return float(value)
 
     def count(self, leaf: Leaf, what: str) -> int:
         value = leaf.value
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            self.refuse(leaf, f"{what} must be a whole number above 0, not {said(leaf)}")
+            self.refuse(leaf, f"{what} must be a whole number above 0, not {leaf.said()}")
         return value
 
     def word(self, given: dict[str, Leaf], key: str, where: str) -> str | None:
@@ -82,19 +82,19 @@ class Checks:
 
     def text(self, leaf: Leaf, what: str) -> str:
         if not isinstance(leaf.value, str) or not leaf.value.strip():
-            self.refuse(leaf, f"{what} must be a text, not {said(leaf)}")
+            self.refuse(leaf, f"{what} must be a text, not {leaf.said()}")
         if not leaf.value.isprintable():
             self.refuse(leaf, f"{what} must be one line of printable text")
         return leaf.value
 
     def one_of(self, leaf: Leaf, what: str, words: Sequence[str]) -> str:
         if leaf.value not in words:
-            self.refuse(leaf, f"{what} must be {either(words)}, not {said(leaf)}")
+            self.refuse(leaf, f"{what} must be {either(words)}, not {leaf.said()}")
         return str(leaf.value)
 
     def mapping(self, leaf: Leaf, what: str, keys: Sequence[str] = ()) -> dict[str, Leaf]:
         if not isinstance(leaf.value, dict):
-            self.refuse(leaf, f"{what} must be a mapping (key: value), not {said(leaf)}")
+            self.refuse(leaf, f"{what} must be a mapping (key: value), not {leaf.said()}")
         for key, inner in leaf.value.items():
             if keys and key not in keys:
                 self.refuse_key(inner, f"{what} has no key {key!r}{nearest(key, keys)}")
@@ -116,17 +116,6 @@ def is_path(text: str) -> bool:
     """Whether this is a `module:function`."""
     module, colon, name = text.partition(":")
     return bool(colon) and all(part.isidentifier() for part in f"{module}.{name}".split("."))
-
-
-def plain(leaf: Leaf) -> Any:
-    if isinstance(leaf.value, dict):
-        return {key: plain(inner) for key, inner in leaf.value.items()}
-    return [plain(inner) for inner in leaf.value] if isinstance(leaf.value, list) else leaf.value
-
-
-def said(leaf: Leaf) -> str:
-    kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
-    return kinds.get(type(leaf.value)) or repr(leaf.value)[:60]
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

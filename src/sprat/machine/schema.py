@@ -4,7 +4,7 @@ when it is something else."""
 from __future__ import annotations
 
 from sprat.machine import template
-from sprat.machine.checks import Checks, either, is_path, nearest, plain, said
+from sprat.machine.checks import Checks, either, is_path, nearest
 from sprat.machine.definition import ISOLATIONS, Backends, Machine, Settings, State, Transition
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ class _Schema(Checks):
     def machine(self, tree: Leaf, name: str) -> Machine:
         top = self.mapping(tree, "the file", TOP)
         if "spec" in top and top["spec"].value != SPEC:
-            self.refuse(top["spec"], f"spec must be {SPEC}, not {said(top['spec'])}")
+            self.refuse(top["spec"], f"spec must be {SPEC}, not {top['spec'].said()}")
         if "spec_version" in top:
             self.text(top["spec_version"], "spec_version")
         if "data" not in top:
@@ -102,7 +102,7 @@ class _Schema(Checks):
                 self.mapping(inner, "hooks.args")
             else:
                 self.text(inner, f"hooks.{key}")
-        return plain(leaf)
+        return leaf.plain()
 
     def _paths(self, data: dict[str, Leaf], key: str, *, is_function: bool) -> dict[str, str]:
         if key not in data:
@@ -183,7 +183,7 @@ class _Schema(Checks):
         leaf = given["foreach"]
         found = self.tree(leaf, f"{where}.foreach")
         if not isinstance(found, list | template.Template):
-            self.refuse(leaf, f"{where}.foreach must be a list or a template, not {said(leaf)}")
+            self.refuse(leaf, f"{where}.foreach must be a list or a template, not {leaf.said()}")
         return found
 
     def _as(self, given: dict[str, Leaf], where: str) -> str:
@@ -216,7 +216,7 @@ class _Schema(Checks):
         if isinstance(source, bool):
             source = str(source)
         if not isinstance(source, str) or not source.strip():
-            self.refuse(condition, f"{where}: a condition is an expression, not {said(condition)}")
+            self.refuse(condition, f"{where}: a condition is an expression, not {condition.said()}")
         made = self.compiled(condition, f"{where}.condition", template.condition, source)
         return Transition(to=to, condition=made)
 
