@@ -36,6 +36,15 @@ def is_led(backend: Backend, pool: str) -> bool:
     return backend.document(KIND, name_of(pool, None)) is not None
 
 
+def leader(backend: Backend, pool: str) -> str | None:
+    """Which controller that is: its machine and process."""
+    found = backend.document(KIND, name_of(pool, None))
+    if found is None:
+        return None
+    machine, process, *_ = str(jsontext.loads(found.body)["holder"]).split("/")
+    return f"{machine}, process {process}"
+
+
 def in_force(
     backend: Backend, pool: str, group: str | None, settings: PoolSettings
 ) -> PoolSettings | None:

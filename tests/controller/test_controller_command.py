@@ -226,6 +226,20 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def test_explain_says_who_scales_the_pool(place: Place) -> None:
+    place.config(f"store: {place.url}\nalgorithm: step\n")
+    controller = place.controller()
+    controller.until("papers: ")
+    said = place.run("explain", "papers", SPRAT_URL=place.url).stdout
+    assert (
+        f"a controller scales it: {os.uname().nodename}, process {controller.process.pid}" in said
+    )
+    assert said.startswith("papers: 0 waiting: the step of 0"), "by what the controller goes"
+    controller.stop()
+    said = place.run("explain", "papers", SPRAT_URL=place.url).stdout
+    assert "a controller" not in said
+
+
 def test_ctrl_c_is_as_good_as_sigterm(place: Place) -> None:
     place.config(f"store: {place.url}\n")
     controller = place.controller()

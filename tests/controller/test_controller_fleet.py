@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import cycle
 from pathlib import Path
 
 from controllers import Place, ask, eventually
@@ -98,3 +99,33 @@ def test_workers_stay_for_the_delay_and_the_minimum(place: Place) -> None:
     beats = [worker.last_heartbeat for worker in place.workers("active")]
     eventually(lambda: all(w.last_heartbeat > max(beats) + 2 for w in place.workers("active")))
     assert {worker.worker_id for worker in place.workers()} == first, "nobody came or went"
+
+
+def test_code_that_is_elsewhere_on_this_machine_is_found(place: Place) -> None:
+    place.configure(directory="/nowhere/at/all")
+    place.config(f"store: {place.url}\n", max_replicas=1)
+    place.controller(SPRAT_DIRECTORY=".")
+    place.push(2)
+    place.until_done(2)
+
+
+def test_sizes_that_change_all_the_time_interrupt_nobody(place: Place) -> None:
+    """The orchestrator's limits go up and down in the middle of the load."""
+    place.serve()
+    top = f"orchestrator_url: {place.here}\ntenant_id: acme\nmachine_group: gpu\n"
+    place.config(f"{top}config_ttl_seconds: 0.1\n", scale_down_delay_seconds=0)
+    place.controller()
+    place.push(100, seconds=0.05)
+    sizes = cycle((6, 1, 4, 2))
+    while place.pool.counts().done < 100:
+        config = {"max_replicas": next(sizes)}
+        assert ask(place.port, "/scale-sets/acme/gpu/config", "PUT", config)[0] == 200
+        before = len(place.pool.decisions(limit=100))
+        eventually(
+            lambda before=before: (  # type: ignore[misc]
+                place.pool.counts().done == 100 or len(place.pool.decisions(limit=100)) > before
+            )
+        )
+    assert_each_ran_once(place, 100)
+    assert sum(len(one.drained) for one in place.pool.decisions(limit=100)) > 0
+    assert all(item.given_back == 0 for item in place.pool.items("done", limit=100))

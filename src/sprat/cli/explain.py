@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat import checker, model
+from sprat import checker, model, scale_set
 from sprat.cli import DONE
 from sprat.cli.arguments import Parser, whole
 from sprat.cli.output import document, duration, one_line, width
@@ -47,10 +47,13 @@ def main(arguments: Sequence[str]) -> int:
 def situation(store: Store, pool: str, n: int) -> dict[str, Any]:
     """What a pass would decide now, what was decided before, and who came to grief."""
     lost = [w for w in store.workers.list(status=model.LOST, pool_id=pool) if w.reason]
+    settings = store.pool(pool).state().settings
+    led = scale_set.in_force(store.backend, pool, None, settings)
     return {
         "pool": pool,
-        "now": checker.check(store, pool, dry_run=True),
-        "has_processor": has_processor(store.pool(pool).state().settings),
+        "now": checker.check(store, pool, dry_run=True, settings=led or settings),
+        "has_processor": has_processor(settings),
+        "controller": scale_set.leader(store.backend, pool),
         "decisions": store.pool(pool).decisions(limit=n),
         "lost": sorted(lost, key=lambda w: w.started_at)[-n:],
     }
@@ -61,6 +64,8 @@ def _print(pool: Mapping[str, Any], now: float) -> None:
     _line(f"{pool['pool']}: {seen.reason}", 0)
     if not pool["has_processor"]:
         print("nobody is started: it has no handler and no command, `sprat apply` gives it one")
+    if pool["controller"]:
+        print(f"a controller scales it: {pool['controller']}")
     print("\nlast decisions:" if pool["decisions"] else "\nnothing was decided yet")
     for decision in pool["decisions"]:
         _print_decision(decision, now)

@@ -254,7 +254,9 @@ def _be_a_worker(
 
 
 def _loaded(settings: model.PoolSettings) -> Processor | Crew:
-    """What the workers of this nest run: the pool's processor, or the machine of an order."""
+    """What the workers of this nest run: the pool's processor, or the machine of an order. On
+    another machine than the one where the pool was set up, the code may be elsewhere."""
+    settings = settings.replace(directory=os.environ.get("SPRAT_DIRECTORY", settings.directory))
     order = os.environ.get(ORDER)
     if order is not None:
         from sprat.machine_room.crew import MachineCrew

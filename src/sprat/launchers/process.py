@@ -76,8 +76,9 @@ def environment(url: str, settings: PoolSettings, order: str | None = None) -> d
     if kept.get("PYTHONPATH"):
         places = kept["PYTHONPATH"].split(os.pathsep)
         kept["PYTHONPATH"] = os.pathsep.join(os.path.abspath(place) for place in places)
-    if kept.get("SPRAT_LOG"):
-        kept["SPRAT_LOG"] = os.path.abspath(kept["SPRAT_LOG"])
+    for name in ("SPRAT_LOG", "SPRAT_DIRECTORY"):
+        if kept.get(name):
+            kept[name] = os.path.abspath(kept[name])
     kept.pop(ORDER, None)  # it is for one nest, not for those that it starts
     return {**kept, "SPRAT_URL": url, **({} if order is None else {ORDER: order})}
 

@@ -48,7 +48,7 @@ WHO: dict[str, tuple[str, ...]] = {
     "decisions": READERS,
     "stats": READERS,
     "history": READERS,
-    "document": (WORKER, CONTROLLER),
+    "document": (WORKER, *READERS),
     "documents": (ADMIN,),
     "put": (CONTROLLER,),
     "take": (ADMIN,),
