@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -41,6 +42,7 @@ def cloud(shared: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Sto
     monkeypatch.setenv("SPRAT_URL", shared.url)
     monkeypatch.setenv("HOOK_SECRET", SECRET)
     store = shared.open()
+    store.pool("papers").configure(start_on_push=False)
     note = ["/bin/sh", "-c", f"cat >> {tmp_path}/fired; echo >> {tmp_path}/fired"]
     registry.save(store, Trigger(name="note", type="lambda", command=note))
     registry.save(store, Trigger(name="bad", type="lambda", command=["/bin/false"]))
@@ -170,9 +172,21 @@ def test_a_pass_that_fails_says_why(cloud: Store, monkeypatch: pytest.MonkeyPatc
         call({"pool": "papers"})
 
 
-@pytest.mark.parametrize("event", [None, [], "x", {"trigger": 3}, {"pool": []}, {"trigger": "no"}])
-def test_what_means_nothing_is_refused(cloud: Store, event: object) -> None:
-    with pytest.raises(InvalidInput):
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (None, "an event is a mapping"),
+        ([], "an event is a mapping"),
+        ("x", "an event is a mapping"),
+        ({"trigger": 3}, "trigger must be a name"),
+        ({"pool": []}, "pool must be a name"),
+        ({"trigger": "no"}, "there is no trigger 'no'"),
+        ({"pool": "papres"}, "there is no pool 'papres': did you mean papers?"),
+        ({"pol": "papers"}, "did you mean pool?"),
+    ],
+)
+def test_what_means_nothing_is_refused(cloud: Store, event: object, why: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(why)):
         call(event)
 
 
@@ -195,6 +209,9 @@ def as_command(text: str, url: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_same_as_a_plain_command(cloud: Store, shared: World, tmp_path: Path) -> None:
+    bad = as_command("{", shared.url)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr.startswith("sprat: the event is not JSON: ")
     done = as_command('{"trigger": "note"}', shared.url)
     assert (done.returncode, json.loads(done.stdout)["ok"]) == (0, True)
     assert len(fired(tmp_path)) == 1

@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 import sys
 
-from sprat.errors import SpratError
+from sprat.errors import InvalidInput, SpratError
 from sprat.triggers.function import handler
 
 
 def main() -> int:
     text = sys.stdin.read()
     try:
-        answer = handler(json.loads(text) if text.strip() else {})
-    except (SpratError, ValueError) as error:
+        answer = handler(_event(text))
+    except SpratError as error:
         sys.stderr.write(f"sprat: {error}\n")
         return 2
     sys.stdout.write(json.dumps(answer) + "\n")
     return 1 if answer.get("batchItemFailures") or answer.get("statusCode", 200) >= 400 else 0
+
+
+def _event(text: str) -> object:
+    try:
+        return json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the event is not JSON: {error}") from None
 
 
 if __name__ == "__main__":

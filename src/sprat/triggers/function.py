@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 
 from sprat import jsontext
+from sprat.config import nearest
 from sprat.errors import InvalidInput, SpratError
 from sprat.store import open_store
 from sprat.trigger import LAMBDA, Trigger
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     Event = Mapping[str, Any]
 
 DEFAULT_SECONDS = 60.0  # where nobody says how long a call may take
+NAMES = ("trigger", "pool", "pool_id")
 RESERVE_SECONDS = 2.0  # for the answer, before the function's time is over
 
 
@@ -53,7 +55,15 @@ def handler(event: Any, context: Any = None) -> dict[str, Any]:
         if event.get("source") == "aws.events" or "detail-type" in event:
             detail = event.get("detail")
             return _plain(store, detail if isinstance(detail, dict) else {}, left)
-        return _plain(store, event, left)
+        return _plain(store, _understood(event), left)
+
+
+def _understood(event: Event) -> Event:
+    """A plain event as it is; one that only means something else by mistake is no tick."""
+    if event and not event.keys() & set(NAMES):
+        near = nearest(next(iter(event)), NAMES)
+        raise InvalidInput(f"an event has a trigger, a pool or nothing in it{near}")
+    return event
 
 
 def _seconds_left(context: Any) -> Callable[[], float]:
@@ -73,6 +83,8 @@ def _plain(store: Store, event: Event, left: Callable[[], float]) -> dict[str, A
     for value, what in ((name, "trigger"), (pool, "pool")):
         if value is not None and not isinstance(value, str):
             raise InvalidInput(f"{what} must be a name, not {value!r}")
+    if pool is not None and pool not in (pools := store.pools()):
+        raise InvalidInput(f"there is no pool {pool!r}{nearest(pool, pools)}")
     if name is None:
         trigger = Trigger(name="pass", type=LAMBDA, pool=pool)
     else:
@@ -101,7 +113,7 @@ def _message(store: Store, body: str, left: Callable[[], float]) -> bool:
         said = jsontext.loads(body) if body.strip() else {}
         if not isinstance(said, dict):
             raise InvalidInput("the message is no mapping")
-        _plain(store, said, left)
+        _plain(store, _understood(said), left)
     except (SpratError, ValueError, RecursionError) as error:
         import logging
 
