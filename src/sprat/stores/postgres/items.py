@@ -22,6 +22,7 @@ PUSH = """
 SELECT ids, others FROM sprat.push($1, $2::text[], $3::text[], $4::int[], $5::int[], $6::float8[],
                                    $7::text[], $8::text[], $9::text[], $10::bool[])
 """
+PUSH_ONE = "SELECT sprat.push_one($1, $2, $3, $4::int, $5::int)"
 GET = f"SELECT {ITEM_COLUMNS} FROM sprat.work_pool WHERE id = $1"
 SEQ_OF = "SELECT seq FROM sprat.work_pool WHERE id = $1"
 LIST = f"""
@@ -100,6 +101,9 @@ SET_PURGED_TO = "UPDATE sprat.pool SET purged_to = $2 WHERE name = $1"
 
 
 def push(connections: Connections, pool: str, items: Sequence[model.NewItem]) -> list[str]:
+    if len(items) == 1 and not any(items[0][4:]):
+        connections.call(PUSH_ONE, (pool, *items[0][:4]))
+        return [items[0].id]
     values = (pool, *_columns(items))
     if values[8] is not None:  # with keys: payloads may have to be compared before the commit
         return connections.write(_push, values, items)
