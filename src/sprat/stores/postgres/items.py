@@ -81,13 +81,14 @@ UPDATE sprat.work_pool SET status = 'pending', finished_at = NULL, run_at = NULL
        result = NULL, checkpoint = NULL, progress = NULL, progress_note = NULL
 WHERE id = $1
 """
+# Materialized: a plan that ran the inner query once for each row would delete beyond the limit.
 FORGET_ENDED = """
-DELETE FROM sprat.work_pool WHERE id IN (
+WITH old AS MATERIALIZED (
     SELECT id FROM sprat.work_pool
     WHERE pool_name = $1 AND status = $2 AND status IN ('poisoned', 'cancelled', 'backlog')
       AND finished_at < $3
     ORDER BY finished_at LIMIT $4 FOR UPDATE SKIP LOCKED)
-RETURNING grp
+DELETE FROM sprat.work_pool WHERE id IN (SELECT id FROM old) RETURNING grp
 """
 WALK = """
 SELECT seq, id, status = 'done' AND finished_at < $2
