@@ -4,6 +4,7 @@ BIN := .venv/bin
 # The stamps carry the place: an environment copied along with the tree is made anew.
 HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
 READY := .venv/ready-$(HERE)
+PODS := $(BIN)/python -m pytest tests/kubernetes
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-docker test-kubernetes lint types format bench bench-peers bench-http bench-scaling chaos-postgres chaos-redis picture clean
@@ -25,7 +26,7 @@ test-docker: $(READY)-dev ## workers as containers, on a Docker engine of our ow
 	tools/docker-engine $(BIN)/python -m pytest --timeout 600 tests/docker
 
 test-kubernetes: $(READY)-dev ## workers as pods, on a real Kubernetes of our own (as root)
-	$(BIN)/python tools/cluster $(BIN)/python -m pytest tests/kubernetes
+	$(BIN)/python tools/cluster sh -c '$(PODS) -n 3 -m "not alone" && $(PODS) -m alone'
 
 lint: $(READY)-dev ## style and import order
 	$(BIN)/python -m ruff check .

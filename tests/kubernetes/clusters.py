@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import signal
+import ssl
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -17,12 +19,20 @@ from lightkube.resources.core_v1 import Namespace, Pod, Secret, ServiceAccount
 
 sys.path.append(str(Path(__file__).parents[2] / "tools" / "cluster"))
 
+from addresses import NODE_ADDRESS
 from kubeconfig import kubeconfig
 from parts import Parts
 
 IMAGE = "localhost/sprat:test"
+NODE = NODE_ADDRESS  # here pods that have a network of their own reach the tests
 # A kubelet of 1.20 takes its time to clear a pod away, and the machine may be busy with others.
 PATIENCE = 120.0
+# This server is of 1.20. What became stable later is known to it under these names.
+EARLIER = {
+    "batch/v1 CronJob": "batch/v1beta1",
+    "policy/v1 PodDisruptionBudget": "policy/v1beta1",
+    "autoscaling/v2 HorizontalPodAutoscaler": "autoscaling/v2beta2",
+}
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -50,6 +60,29 @@ class Cluster:
         file = place / f"{namespace}-{account}.kubeconfig"
         file.write_text(kubeconfig(authority, token=token, namespace=namespace))
         return file
+
+    def kill(self, container: str) -> None:
+        address = ("--address", str(self._place / "containerd.sock"), "--namespace", "k8s.io")
+        kill = ("tasks", "kill", "--all", "--signal", "SIGKILL", container)
+        subprocess.run(["ctr", *address, *kill], check=True)
+
+    def create(self, manifest: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        """What was created, or would be. Any kind that the server has will do."""
+        wanted = as_known(manifest)
+        version, kind = wanted["apiVersion"], wanted["kind"]
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        kinds = {one["kind"]: one["name"] for one in reversed(self._ask("GET", root)["resources"])}
+        where = f"{root}/namespaces/{wanted['metadata']['namespace']}/{kinds[kind]}"
+        return self._ask("POST", where + ("?dryRun=All" if dry_run else ""), wanted)
+
+    def _ask(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        config = self.client.config
+        trust = ssl.create_default_context(cafile=config.cluster.certificate_auth)
+        bearer = {"Authorization": f"Bearer {config.user.token}"}
+        with httpx2.Client(verify=trust, headers=bearer, timeout=30.0) as http:
+            answer = http.request(method, config.cluster.server + path, json=body)
+        assert answer.is_success, answer.text
+        return dict(answer.json())
 
     def close(self) -> None:
         self.client.close()
@@ -92,6 +125,14 @@ class Room:
         every = self.client.list(Pod, namespace=self.name)
         return [pod for pod in every if pod.status and pod.status.phase not in FINISHED]
 
+    def accounts(self) -> list[ServiceAccount]:
+        return list(self.client.list(ServiceAccount, namespace=self.name))
+
+    def kill(self, name: str) -> None:
+        """End the process of a pod's container, as the kernel does when there is no memory left."""
+        (container,) = self.client.get(Pod, name, namespace=self.name).status.containerStatuses
+        self.cluster.kill(container.containerID.removeprefix("containerd://"))
+
     def leave(self) -> None:
         for pod in self.client.list(Pod, namespace=self.name):
             self.client.delete(Pod, pod.metadata.name, namespace=self.name, grace_period=0)
@@ -105,3 +146,10 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
         assert time.monotonic() < end, f"{what} did not come within {patience:.0f} seconds"
         time.sleep(0.1)
     return found
+
+
+def as_known(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest as this server knows its kind."""
+    version = manifest["apiVersion"]
+    earlier = EARLIER.get(f"{version} {manifest['kind']}", version)
+    return {**manifest, "apiVersion": earlier}

@@ -1,8 +1,8 @@
-"""sprat as it is meant to run on Kubernetes: an orchestrator, and a pool whose workers are pods."""
+"""sprat as it is meant to run on Kubernetes: an orchestrator, a pool whose workers are pods, and
+controllers that may do what the shipped role lets them."""
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -22,23 +22,27 @@ from sprat.model import WorkItem
 from sprat.store import Store, open_store
 
 POOL = "papers"
+ACCOUNT = "sprat-controller"  # as in the shipped manifests
+MAX_WORKERS = 4
 SPRAT = (sys.executable, "-P", "-m", "sprat")
 ENDS = 30.0  # seconds until a command that was told to end has to be gone
 WORK_ENDS = 180.0  # until all work is done, on a machine with other things to do
 
 
 class System:
-    """One pool and its orchestrator. The store is looked into directly."""
+    """One pool, its orchestrator and its controllers. The store is looked into directly."""
 
-    def __init__(self, place: Path, room: Room, **settings: Any) -> None:
+    def __init__(
+        self, place: Path, room: Room, *, host: str = "127.0.0.1", **settings: Any
+    ) -> None:
         self.place = place
         self.room = room
         self.store: Store = open_store(f"sqlite:///{place / 'sprat.db'}")
         self.pool = self.store.pool(POOL)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.configure(**settings)
-        self.url = self._serve()
-        self._write_secret()
+        self.url = self._serve(host)
+        self.write_secret("sprat", SPRAT_URL=self.url, SPRAT_API_KEY=self.key("worker"))
 
     def configure(self, **settings: Any) -> None:
         options = {
@@ -54,6 +58,7 @@ class System:
             "handler": "pod_jobs:work",
             "launcher": "kubernetes",
             "launcher_options": options,
+            "max_workers": MAX_WORKERS,
             "heartbeat_seconds": 2.0,
             "idle_seconds": 1.0,
         }
@@ -67,6 +72,37 @@ class System:
         there = {"SPRAT_URL": self.url, "SPRAT_API_KEY": self.key("pusher")}
         pushed = self.run("push", POOL, "--file", str(jobs), "--json", **there)
         return list(json.loads(pushed)["ids"])
+
+    def start_controller(self, name: str = "controller", **environment: str) -> None:
+        """One of them, with the rights of the shipped role and a key of its role only."""
+        told = {
+            "ORCHESTRATOR_URL": self.url,
+            "SPRAT_API_KEY": self.key("controller"),
+            "KUBECONFIG": str(self.kubeconfig()),
+            "MAX_REPLICAS": str(MAX_WORKERS),
+            "POLL_INTERVAL_SECONDS": "1",
+            "SCALE_DOWN_DELAY_SECONDS": "1",
+        }
+        file = self.place / "controller.yaml"
+        file.write_text(f"pool: {POOL}\nlease_seconds: 5\n")
+        self.start(name, "controller", str(file), **{**told, **environment})
+
+    def kubeconfig(self) -> Path:
+        """To be the service account of the shipped manifests, with their role."""
+        cluster = self.room.cluster
+        if ACCOUNT not in {one.metadata.name for one in self.room.accounts()}:
+            for one in self.manifests("rbac"):
+                cluster.create(one)
+        return cluster.kubeconfig(self.place, namespace=self.room.name, account=ACCOUNT)
+
+    def manifests(self, *words: str) -> list[dict[str, Any]]:
+        """What `sprat manifests` prints for the namespace of this test."""
+        printed = self.run("manifests", *words, "--namespace", self.room.name, "--json")
+        return list(json.loads(printed)["items"])
+
+    def write_secret(self, name: str, **values: str) -> None:
+        about = ObjectMeta(name=name, namespace=self.room.name)
+        self.room.client.create(Secret(metadata=about, stringData=values))
 
     def key(self, *roles: str) -> str:
         """A new API key of the orchestrator."""
@@ -134,6 +170,11 @@ class System:
         assert {item.status for item in items} == {model.DONE}
         assert [item.result["number"] for item in items] == [i.data["number"] for i in items]
 
+    def kill(self, name: str) -> None:
+        process = self._processes.pop(name)
+        process.kill()
+        process.wait(ENDS)
+
     def close(self) -> None:
         for process in self._processes.values():
             process.send_signal(signal.SIGTERM)
@@ -141,13 +182,7 @@ class System:
             process.wait(ENDS)
         self.store.close()
 
-    def _serve(self) -> str:
-        self.start("serve", "serve", "--port", "0", "--url", self.store.url)
-        pattern = re.compile(r"http://127\.0\.0\.1:\d+")
+    def _serve(self, host: str) -> str:
+        self.start("serve", "serve", "--host", host, "--port", "0", "--url", self.store.url)
+        pattern = re.compile(rf"http://{re.escape(host)}:\d+")
         return str(until(lambda: pattern.search(self.told("serve")), "the server").group())
-
-    def _write_secret(self) -> None:
-        values = {"SPRAT_URL": self.url, "SPRAT_API_KEY": self.key("worker")}
-        data = {name: base64.b64encode(text.encode()).decode() for name, text in values.items()}
-        about = ObjectMeta(name="sprat", namespace=self.room.name)
-        self.room.client.create(Secret(metadata=about, data=data))

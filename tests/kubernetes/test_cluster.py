@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from clusters import IMAGE, Cluster, Room, until
 from lightkube.models.core_v1 import Container, PodSpec
 from lightkube.models.meta_v1 import ObjectMeta
@@ -20,6 +21,7 @@ def test_pod_runs_our_image_and_ends(room: Room) -> None:
     until(lambda: phase(room, "one") == "Succeeded", "the end of the pod")
 
 
+@pytest.mark.alone
 def test_api_server_comes_back_with_all_it_knew(cluster: Cluster, room: Room) -> None:
     cluster.restart_api_server()
     assert room.pods() == []

@@ -107,7 +107,4 @@ class ControlPlane:
             f"--service-account-private-key-file={self.certificates / 'accounts.key'}",
             f"--root-ca-file={self.certificates / 'apiserver.crt'}",
             "--use-service-account-credentials=true",
-            # Notice a node that went silent within seconds, not minutes.
-            "--node-monitor-period=1s",
-            "--node-monitor-grace-period=10s",
         ]

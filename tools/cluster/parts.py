@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 from waiting import until
@@ -21,16 +20,21 @@ class Parts:
 
     def start(self, name: str, command: list[str]) -> None:
         """Run it beside us. It lives until it is stopped, or its process namespace ends."""
-        with self.log(name).open("ab") as log:
-            process = subprocess.Popen(
-                command,
-                cwd=self.place,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        about = {"pid": process.pid, "command": command}
+        append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        streams = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(self.log(name)), append, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+        pid = os.posix_spawnp(
+            command[0],
+            command,
+            os.environ,
+            file_actions=streams,
+            setsid=True,
+            setsigdef=[signal.SIGPIPE],  # Python ignores it, and so would every container
+        )
+        about = {"pid": pid, "command": command}
         self._file(name).write_text(json.dumps(about))
 
     def stop(self, name: str, how: int = signal.SIGTERM) -> list[str]:

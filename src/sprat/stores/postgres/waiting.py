@@ -2,8 +2,7 @@
 
 A waiter listens (LISTEN) on a connection of its own before it looks, so that no push in between is
 missed, and notes in the pool that it listens: a push into a pool where nobody does need not notify
-anybody. A call that says that there is work for anybody is followed by a claim, others by a look.
-Whatever gets lost on the way is healed by the next look. Behind a pooler nobody can
+anybody. Whatever gets lost on the way is healed by the next look. Behind a pooler nobody can
 listen, and the looks come more often.
 """
 
@@ -48,9 +47,7 @@ def wait(
                 return False
             if has_work:
                 return True
-            left = min(left, ear.patience, ear.patience if pause is None else max(pause, 0.0))
-            if ear.hears(pool, within=left):
-                return True
+            ear.wait(min(left, ear.patience, ear.patience if pause is None else max(pause, 0.0)))
 
 
 class Ears:
@@ -94,8 +91,10 @@ class Ear:
             return
         self.patience = LOOK_AGAIN_SECONDS
         try:
-            self._open().pgconn.consume_input()
-            self._is_called()
+            db = self._open()
+            db.pgconn.consume_input()
+            while db.pgconn.notifies():
+                pass
         except psycopg.Error:  # the look says what is wrong, or finds the server there again
             self.close()
         if time.monotonic() > self._told.get(pool, 0.0):
@@ -113,30 +112,14 @@ class Ear:
             self._db.execute(f'LISTEN "{self._connections.address.schema}.bell"')
         return self._db
 
-    def hears(self, pool: str, *, within: float) -> bool:
-        """Sleep until somebody calls or the time is up; whether it was called that work for
-        anybody is there: then there is no need to look."""
+    def wait(self, seconds: float) -> None:
+        """Sleep until somebody calls or the time is up."""
         if self._db is None:
-            threading.Event().wait(within)
-            return False
+            threading.Event().wait(seconds)
+            return
         poll = select.poll()
         poll.register(self._db.fileno(), select.POLLIN)
-        if not poll.poll(max(0.0, within) * 1000):
-            return False
-        try:
-            self._db.pgconn.consume_input()
-            return self._is_called(f"{pool} ready".encode())
-        except psycopg.Error:  # the look says what is wrong, or finds the server there again
-            self.close()
-            return False
-
-    def _is_called(self, wanted: bytes = b"") -> bool:
-        """Whether this is among the calls that came; all of them are over then."""
-        assert self._db is not None
-        found = False
-        while (call := self._db.pgconn.notifies()) is not None:
-            found = found or call.extra == wanted
-        return found
+        poll.poll(max(0.0, seconds) * 1000)
 
     def close(self) -> None:
         if self._db is not None and self._pid == os.getpid():
