@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(400)
 
 @pytest.fixture(params=["pod", "job"])
 def system(request: pytest.FixtureRequest, tmp_path: Path, room: Room) -> Iterator[System]:
-    made = System(tmp_path, room)
+    made = System(tmp_path, room, max_workers=4)
     choose(made, mode=request.param)
     yield made
     made.close()

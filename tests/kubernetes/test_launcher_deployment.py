@@ -38,7 +38,7 @@ STOP = "until test -e /tmp/seat; do sleep 1; done; kill -TERM 1; while sleep 1; 
 @pytest.fixture
 def system(tmp_path: Path, room: Room) -> Iterator[System]:
     options = {"mode": "deployment", "deployment": NAME, "namespace": room.name}
-    made = System(tmp_path, room, launcher_options=options)
+    made = System(tmp_path, room, max_workers=4, launcher_options=options)
     room.client.create(deployment(room.name))
     yield made
     room.client.delete(Deployment, NAME, namespace=room.name)

@@ -40,7 +40,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str, str]]:
 
 @pytest.fixture
 def system(tmp_path: Path, room: Room) -> Any:
-    made = System(tmp_path, room)
+    made = System(tmp_path, room, max_workers=4)
     yield made
     made.close()
 

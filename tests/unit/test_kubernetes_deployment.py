@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sprat.launchers.kubernetes.deployment import Plan, plan
+import pytest
+
+from sprat.errors import InvalidInput
+from sprat.launchers.kubernetes.deployment import Plan, check_group, plan
 from sprat.model import WorkerRecord
 
 MADE = "2027-01-15T08:00:00Z"
@@ -110,3 +113,13 @@ def test_evicted_worker_is_gone() -> None:
     evicted["status"] |= {"reason": "Evicted", "message": "low on memory"}
     found = made(deployment(1), [evicted, pod("b", ready=False)], [at("a")])
     assert found.gone == {"w-a": "Evicted: low on memory"}
+
+
+def test_places_of_a_group_that_the_pods_are_not_for_are_refused() -> None:
+    gpu = WorkerRecord(worker_id="w", status="starting", capabilities=("gpu",))
+    with pytest.raises(InvalidInput, match="for gpu, the Deployment's pods are for none: set"):
+        check_group([gpu], None)
+    with pytest.raises(InvalidInput, match="for no machine group, the Deployment's pods are for"):
+        check_group(starting(1), "gpu")
+    check_group([gpu], "gpu")
+    check_group(starting(1), None)

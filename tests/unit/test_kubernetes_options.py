@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from sprat import config, placement
 from sprat.errors import InvalidInput
 from sprat.launchers.kubernetes import rbac
+from sprat.manifests import rbac as manifests_rbac
 from sprat.placement import kubernetes
 
 WRONG = {
@@ -137,3 +140,32 @@ def test_every_right_is_documented() -> None:
         for group, resource, verbs in needs
     ]
     assert rows == expected
+
+
+def test_shipped_role_is_what_pods_need() -> None:
+    assert list(manifests_rbac.RULES) == rbac.rules("pod")
+
+
+def test_missing_package_is_told_with_what_to_install(tmp_path: Path) -> None:
+    quiet = FILE.format(option="ttl_seconds: 0") + "    start_on_push: false\n"
+    (tmp_path / "sprat.yml").write_text(quiet)
+    program = (
+        "import sys; sys.modules['lightkube'] = None; "
+        "from sprat.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", program, *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert run("apply", "--no-import").returncode == 0
+    assert run("push", "papers", "1").returncode == 0
+    said = run("check", "papers")
+    assert said.returncode == 2
+    told = said.stderr.splitlines()[-1]
+    assert told == "sprat: lightkube is not installed: pip install 'sprat[kubernetes]'"

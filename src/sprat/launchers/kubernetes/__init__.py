@@ -29,7 +29,7 @@ class KubernetesLauncher(Elsewhere):
         options = _options(settings)
         with _cluster(options) as cluster:
             if options.mode == modes.DEPLOYMENT:
-                _fit(cluster, url, pool, settings)
+                _fit(cluster, url, pool, settings=settings, launched=worker_ids)
                 return
             order = _order(cluster, url, pool, options)
             for place, worker_id in enumerate(worker_ids):
@@ -44,7 +44,7 @@ class KubernetesLauncher(Elsewhere):
         options = _options(settings)
         with _cluster(options) as cluster:
             if options.mode == modes.DEPLOYMENT:
-                return _fit(cluster, url, pool, settings)
+                return _fit(cluster, url, pool, settings=settings)
             return _tend(cluster, url, pool, settings=settings, workers=workers)
 
     def start_pass(self, url: str, pool: str, settings: PoolSettings) -> None:
@@ -138,16 +138,26 @@ def _tend(
     return gone
 
 
-def _fit(cluster: Cluster, url: str, pool: str, settings: PoolSettings) -> dict[str, str]:
+def _fit(
+    cluster: Cluster,
+    url: str,
+    pool: str,
+    *,
+    settings: PoolSettings,
+    launched: Sequence[str] = (),
+) -> dict[str, str]:
     from sprat import model
     from sprat.launchers.kubernetes import deployment
     from sprat.store import open_store
 
+    options = _options(settings)
     with open_store(url) as store:
+
+        def live() -> list[WorkerRecord]:
+            return store.workers.list(status=model.LIVE, pool_id=pool)
+
+        if launched:
+            deployment.check_group([w for w in live() if w.worker_id in launched], options.group)
         return deployment.fit(
-            cluster,
-            _options(settings),
-            lambda: store.workers.list(status=model.LIVE, pool_id=pool),
-            now=time.time(),
-            deadline=settings.start_deadline_seconds,
+            cluster, options, live, now=time.time(), deadline=settings.start_deadline_seconds
         )

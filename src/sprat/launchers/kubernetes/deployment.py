@@ -9,6 +9,7 @@ costs (1.22 and later) they say the same. Should it choose wrongly all the same,
 from __future__ import annotations
 
 from sprat import model
+from sprat.errors import InvalidInput
 from sprat.launchers.kubernetes import reasons
 from sprat.launchers.kubernetes.client import DEPLOYMENT, POD, SCALE, Refused
 from sprat.launchers.kubernetes.tending import age
@@ -62,6 +63,17 @@ def fit(
             raise
         return dict(made.gone)
     return {}
+
+
+def check_group(launched: Sequence[model.WorkerRecord], group: str | None) -> None:
+    """Refuse places that no pod of the Deployment would take."""
+    for worker in launched:
+        if not is_for(worker, group):
+            meant = ", ".join(worker.capabilities) or "no machine group"
+            raise InvalidInput(
+                f"these workers are for {meant}, the Deployment's pods are for "
+                f"{group or 'none'}: set launcher_options.group, and --group of its pods"
+            )
 
 
 def plan(
