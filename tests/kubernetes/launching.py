@@ -50,14 +50,21 @@ def until_cleared(system: System) -> None:
 
 
 def until_at_work(system: System, item_id: str) -> WorkerRecord:
-    """The worker that runs this job."""
+    """The worker that runs this job, once the cluster knows that its pod runs: a kubelet of 1.20
+    gives one that is deleted before that no grace."""
 
     def at_work() -> WorkerRecord | None:
         holder = system.pool.get(item_id).claimed_by
         return None if holder is None else system.store.workers.get(holder)
 
     found: WorkerRecord = passes_until(system, at_work, "the worker of the job")
+    until(lambda: phase(system, pod_of(found)) == "Running", "its pod")
     return found
+
+
+def phase(system: System, pod: str) -> str | None:
+    status = system.room.client.get(Pod, pod, namespace=system.room.name).status
+    return status.phase if status else None
 
 
 def pod_of(worker: WorkerRecord) -> str:

@@ -80,7 +80,7 @@ def test_deleted_pod_finishes_its_job_first(system: System) -> None:
 
 
 def test_job_that_outlasts_the_grace_is_handed_back_uncharged(system: System) -> None:
-    choose(system, grace_seconds=4)
+    choose(system, grace_seconds=20)
     (item_id,) = push(system, 1, 3600.0)
     worker = until_at_work(system, item_id)
     system.room.client.delete(Pod, pod_of(worker), namespace=system.room.name)

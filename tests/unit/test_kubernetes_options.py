@@ -12,7 +12,6 @@ import pytest
 from sprat import config, placement
 from sprat.errors import InvalidInput
 from sprat.launchers.kubernetes import rbac
-from sprat.manifests import rbac as manifests_rbac
 from sprat.placement import kubernetes
 
 WRONG = {
@@ -140,10 +139,6 @@ def test_every_right_is_documented() -> None:
         for group, resource, verbs in needs
     ]
     assert rows == expected
-
-
-def test_shipped_role_is_what_pods_need() -> None:
-    assert list(manifests_rbac.RULES) == rbac.rules("pod")
 
 
 def test_missing_package_is_told_with_what_to_install(tmp_path: Path) -> None:

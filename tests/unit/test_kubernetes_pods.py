@@ -191,6 +191,14 @@ def test_hook_signals_only_a_process_that_is_the_first_of_its_pod() -> None:
     assert worker(template=own)["lifecycle"]["preStop"] == {"exec": {"command": ["x"]}}
 
 
+@pytest.mark.parametrize(("grace", "wait"), [(3600, 3590), (12, 6), (1, 1), (0, 0)])
+def test_hook_leaves_time_to_hand_the_job_back(grace: int, wait: int) -> None:
+    hook = worker(grace_seconds=grace)["lifecycle"]["preStop"]["exec"]["command"]
+    assert f"kill -TERM 1 && sleep {wait} && kill -TERM 1;" in hook[-1]
+    template = {"spec": {"terminationGracePeriodSeconds": grace}}
+    assert worker(template=template)["lifecycle"]["preStop"]["exec"]["command"] == hook
+
+
 def test_job_is_tried_once_and_cleared_away() -> None:
     found = job(order(ttl_seconds=30), "w-1")
     assert found["metadata"]["name"] == "sprat-w-1"

@@ -8,7 +8,7 @@ and leaves, if the job takes no longer than GRACE_SECONDS.
 from __future__ import annotations
 
 from sprat.errors import InvalidInput
-from sprat.launchers.kubernetes.pods import BEFORE_STOP
+from sprat.launchers.kubernetes.pods import before_stop
 from sprat.manifests import names, pod
 from sprat.manifests.plan import WORKER, Plan, labels, metadata, name
 
@@ -56,7 +56,7 @@ def working_pod(plan: Plan, pool: str, *, idle_seconds: int, **more: Any) -> dic
         ["sprat", "work", pool, "--max-jobs", "0", "--idle", str(idle_seconds)],
         env=[pod.variable("SPRAT_DIRECTORY", ".")],  # the image's, not that of who applied the pool
         envFrom=[{"secretRef": {"name": plan.worker_secret}}],
-        lifecycle={"preStop": {"exec": {"command": ["/bin/sh", "-c", BEFORE_STOP]}}},
+        lifecycle={"preStop": {"exec": {"command": ["/bin/sh", "-c", before_stop(GRACE_SECONDS)]}}},
     )
     return _pod(container, terminationGracePeriodSeconds=GRACE_SECONDS, **more)
 

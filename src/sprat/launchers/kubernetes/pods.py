@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from sprat.placement.kubernetes import Options
 
 HERE = ("localhost", "127.", "[::1]")
-# The first signal lets the worker finish its job. When the grace is over, Kubernetes ends the hook
-# and sends another one: then the job is handed back, uncharged, which a kill would not do.
-BEFORE_STOP = "kill -TERM 1 && while sleep 1; do :; done"
+HAND_BACK_SECONDS = 10  # before the grace is over: Kubernetes itself leaves two
 
 CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 POD_SECURITY = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
@@ -89,6 +87,14 @@ def labels(order: Order, worker_id: str) -> dict[str, str]:
     }
 
 
+def before_stop(grace_seconds: int) -> str:
+    """What a pod runs when it is deleted. The first signal lets the worker finish its job; shortly
+    before the grace is over, another makes it hand the job back, uncharged, which a kill would
+    not do."""
+    finish = grace_seconds - min(HAND_BACK_SECONDS, grace_seconds // 2)
+    return f"kill -TERM 1 && sleep {finish} && kill -TERM 1; while sleep 1; do :; done"
+
+
 def check_reach(order: Order) -> None:
     """Refuse what cannot work in a pod, or would put a secret into its spec."""
     options, url = order.options, order.url
@@ -134,7 +140,8 @@ def _container(
     }
     made.pop("args", None)
     if not spec.get("shareProcessNamespace") and not spec.get("hostPID"):
-        hook = {"exec": {"command": ["/bin/sh", "-c", BEFORE_STOP]}}
+        grace = int(spec["terminationGracePeriodSeconds"])
+        hook = {"exec": {"command": ["/bin/sh", "-c", before_stop(grace)]}}
         made["lifecycle"] = {"preStop": hook, **given.get("lifecycle", {})}
     if options.image:
         made["image"] = options.image
