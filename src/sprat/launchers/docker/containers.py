@@ -133,10 +133,11 @@ def specification(client: Any, wanted: Order, worker_id: str) -> dict[str, Any]:
 
 def _environment(url: str, settings: PoolSettings, options: Options) -> dict[str, str]:
     """What a container gets of ours; secrets are here, and never in a command line."""
-    named = (*settings.environment, "SPRAT_API_KEY")
+    key = os.environ.get("SPRAT_WORKER_API_KEY") or os.environ.get("SPRAT_API_KEY")
     return {
         **options.environment,
-        **{name: os.environ[name] for name in named if name in os.environ},
+        **{name: os.environ[name] for name in settings.environment if name in os.environ},
+        **({"SPRAT_API_KEY": key} if key else {}),
         "SPRAT_URL": url,
         "SPRAT_DIRECTORY": options.directory,
     }
