@@ -100,6 +100,7 @@ class Engine:
     def list(self, url: str, pool: str) -> list[Container]:
         """Every container of this pool, whatever has become of it."""
         wanted = [f"{label}={value}" for label, value in containers.labels(url, pool).items()]
+        wanted.append(containers.WORKER)
         found = self._tried(lambda: self._client.containers(all=True, filters={"label": wanted}))
         return [
             Container(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 
 from sprat import model
+from sprat.errors import SpratError
 from sprat.launchers.docker.containers import container_name, place
 from sprat.record import Record
 
@@ -49,13 +50,23 @@ def tend(
     now = time.time()
     for one in over:
         if one.worker_id not in live and now - one.created_at > YOUNG_SECONDS:
-            engine.remove(one.name)
+            _clear(engine, one)
     there = {one.worker_id for one in found}
     gone |= _missing(engine, pool, [one for one in workers if one.worker_id not in there])
     leftover = [one for one in found if one.state not in OVER and one.worker_id not in live]
     for stray in _strays(url, pool, [one for one in leftover if _is_old(one, now)]):
         _end(engine, stray, stop_seconds)
     return gone
+
+
+def _clear(engine: Engine, container: Container) -> None:
+    """Remove what is left. One that an engine cannot get rid of keeps nobody from the others."""
+    try:
+        engine.remove(container.name)
+    except SpratError as error:
+        import logging
+
+        logging.getLogger("sprat").warning("the container %s stays: %s", container.name, error)
 
 
 def _why(engine: Engine, container: Container) -> str:
@@ -113,7 +124,7 @@ def _end(engine: Engine, stray: Stray, stop_seconds: float) -> None:
     """One step towards its end; a pass waits for nothing, the next one takes the next step."""
     name = stray.container.name
     if stray.container.state == "created":
-        engine.remove(name)
+        _clear(engine, stray.container)
         return
     if stray.container.state == "paused":
         engine.unpause(name)
