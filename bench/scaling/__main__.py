@@ -1,7 +1,6 @@
 """Runs the comparison and writes docs/benchmarks/scaling.md.
 
-`python -m bench.scaling`; `--quick` takes the short scenarios at one cold start, `--print` leaves
-the page as it is.
+`python -m bench.scaling`; `--quick` takes the short scenarios, `--print` leaves the page as it is.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.scaling import page, runs, scenarios
@@ -20,6 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "scaling.md"
 QUICK = (
     *("azure_llm_code_2023", "steady", "flash_crowd", "on_off"),
     *("azure_llm_conv_2023", "mooncake_conv_2024", "slow_steady", "surges", "random_spells"),
+    *scenarios.FRESH,
 )
 POLICY = "slo"
 ORACLE = Setting(family="oracle", policy=contest.ORACLE)
@@ -38,9 +39,8 @@ def main() -> None:
     reader.add_argument("--print", action="store_true")
     asked = reader.parse_args()
     began = time.monotonic()
-    names = QUICK if asked.quick else (*scenarios.IN_SAMPLE, *scenarios.HOLD_OUT)
-    colds = scenarios.COLD_STARTS[:1] if asked.quick else scenarios.COLD_STARTS
-    text = page.render(cells(names, colds))
+    names = QUICK if asked.quick else [name for some in page.SAMPLES.values() for name in some]
+    text = page.render(cells(names, scenarios.COLD_STARTS))
     if asked.print:
         print(text)
     else:
@@ -50,7 +50,7 @@ def main() -> None:
     print(f"took {time.monotonic() - began:.0f} s; {MAX_WORKERS} workers at most", file=sys.stderr)
 
 
-def cells(names: tuple[str, ...], colds: tuple[float, ...]) -> list[Cell]:
+def cells(names: Sequence[str], colds: tuple[float, ...]) -> list[Cell]:
     fixed = {(n, c, s.label): task(n, c, None, s) for n in names for c in colds for s in SETTINGS}
     told = {
         (n, c, w, s.family): task(n, c, w, s)

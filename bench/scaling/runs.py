@@ -91,8 +91,8 @@ def _cache() -> Path:
     digest = hashlib.sha256()
     for path in _rules():
         digest.update(path.read_bytes())
-    digest.update((Path(__file__).parent / "synthetic.py").read_bytes())
-    digest.update((Path(__file__).parent / "scenarios.py").read_bytes())
+    for name in ("synthetic", "fresh", "scenarios"):
+        digest.update((Path(__file__).parent / f"{name}.py").read_bytes())
     return Path(tempfile.gettempdir()) / f"sprat-bench-scaling-{digest.hexdigest()[:16]}.json"
 
 

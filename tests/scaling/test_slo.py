@@ -136,18 +136,48 @@ def test_a_backlog_is_finished_within_an_hour() -> None:
 
 
 def test_a_target_that_launches_cannot_meet_is_said_and_workers_are_kept() -> None:
-    """As many as had work, and a margin: larger once starts were late."""
-    before = seen(busy=9, idle=6, memory={"load": [9.0, 9.0, NOW - 5]})
+    """About as many as had work: more once starts were late."""
+    before = seen(busy=3, idle=12, memory={"load": [9.0, 9.0, NOW]})
     decision = decided(before, wait_seconds=10)
     assert "cannot be met by launches at this cold start of 40 s" in decision.reason
-    assert decision.inputs["floor"] == decision.desired == 10
+    assert decision.inputs["floor"] == decision.desired == 7
     late = before.replace(memory={**before.memory, "margin": [1.0, NOW - 5, 50.0]})
-    assert decided(late, wait_seconds=10).desired == 13
+    assert decided(late, wait_seconds=10).desired == 10
 
 
 def test_kept_workers_go_when_there_has_been_no_load_for_long() -> None:
     before = seen(idle=6, memory={"load": [9.0, 9.0, NOW - 3600]})
     assert decided(before, wait_seconds=10).desired == 0
+
+
+def test_a_rise_is_met_with_launches_for_those_who_will_come() -> None:
+    """Behind 10 who wait another 40 will have come before a launch has caught up: 1.6 a second."""
+    rise = seen(10, busy=2, memory={"arrivals": [1.6, 0.1, 12, 12, NOW]}, stats=TEN_SECONDS)
+    quiet = rise.replace(memory={"arrivals": [0.1, 0.1, 12, 12, NOW]})
+    made = decided(rise, wait_seconds=30)
+    assert made.launch > decided(quiet, wait_seconds=30).launch
+    assert "(40 will come meanwhile)" in made.reason
+    assert made.inputs["coming"] == 40.0
+
+
+def test_chance_moves_no_workers_and_a_burst_does() -> None:
+    """A load of 25 is at times 30 though nothing has changed; 60 is more than chance."""
+    usual, by_chance, burst = (
+        decided(seen(busy=20, memory={"load": [fast, 25.0, NOW]}), wait_seconds=10).inputs["floor"]
+        for fast in (25.0, 30.0, 60.0)
+    )
+    assert usual == by_chance < 40 < burst
+
+
+def test_a_target_that_nothing_kept_can_meet_is_called_so() -> None:
+    """The margin is at its most, and still one start in ten is late."""
+    memory = {"load": [9.0, 9.0, NOW - 5], "margin": [4.0, NOW - 5, 50.0, 30.0, 300.0]}
+    made = decided(seen(busy=9, memory=memory), wait_seconds=10)
+    assert made.inputs["verdict"] == "cannot be met at this cold start"
+    assert "10 % were late with the most that is kept" in made.reason
+    assert made.reason.endswith("95 % cannot be met at this cold start")
+    fewer = {**memory, "margin": [4.0, NOW - 5, 50.0, 3.0, 300.0]}
+    assert "verdict" not in decided(seen(busy=9, memory=fewer), wait_seconds=10).inputs
 
 
 # -- what it learns -----------------------------------------------------------------------------
@@ -167,6 +197,16 @@ def test_cold_start_is_learned_from_workers_that_arrive() -> None:
     assert second.memory["starts"] == [41.0]
     third = policies.decide(later.replace(memory=second.memory), settings)
     assert third.inputs["cold_start"] == 41.0
+
+
+def test_before_the_first_start_is_over_it_takes_at_least_as_long_as_it_has() -> None:
+    """Forks were expected, and nobody has come for half a minute: no worker for each new item."""
+    settings = pool_settings("slo", 0, 100, wait_seconds=60)
+    waited = seen(40, oldest_ready_seconds=30.0, stats=TEN_SECONDS)
+    slow = waited.replace(workers=tuple(starting(NOW - 30) for _ in range(10)))
+    assert policies.decide(slow, settings).inputs["cold_start"] == 30.0
+    assert policies.decide(slow, settings).launch < 30
+    assert policies.decide(waited, settings).launch == 40
 
 
 def test_quick_starts_correct_a_slow_one() -> None:

@@ -94,11 +94,15 @@ def _is_due(seen: Snapshot, at: float) -> bool:
 # -- load ---------------------------------------------------------------------------------------
 
 
-def load(seen: Snapshot, *, job_share: float, cold_start_seconds: float) -> float:
+def load(
+    seen: Snapshot, *, job_share: float, cold_start_seconds: float, chance: float = 0.0
+) -> float:
     """How many workers have something to do, where a waiting item counts for the share of its
-    target that a job takes: the higher of two averages, one that follows a burst at once, and one
-    that remembers it for as long as it takes to answer a few of them."""
-    return max(_loads(seen, job_share, cold_start_seconds))
+    target that a job takes: the higher of two averages, one that follows a burst at once, as far as
+    it is more than so many deviations of chance, and one that remembers it for as long as it takes
+    to answer a few of them."""
+    fast, slow = _loads(seen, job_share, cold_start_seconds)
+    return max(slow, fast - chance * math.sqrt(slow))
 
 
 def noted_load(seen: Snapshot, *, job_share: float, cold_start_seconds: float) -> dict[str, Any]:

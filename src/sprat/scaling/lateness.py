@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 AIM = 0.8  # of the share that may be late: bins blur it by about so much
 STEP = 0.25  # deviations that a window of the usual size without a late start gives back
 MOST_STEPS = 4.0  # that one window adds: lateness comes in bursts, and one is no rule
-BOUNDS = (-1.75, 3.0)  # of the margin, in deviations of the load
+BOUNDS = (-1.25, 4.0)  # of the margin, in deviations of the load
 FADE = 0.98  # of the usual number of starts, a window: a busy day is forgotten in a day
+RECENT = 0.9  # of the starts that were counted before, a window: what is late is told of an hour
 ENOUGH_STARTS = 20.0  # of fewer, one late start is more than 5 %: they count for less
 
 
@@ -34,25 +35,41 @@ def is_due(seen: Snapshot) -> bool:
 
 def margin(seen: Snapshot) -> float:
     """Deviations to keep above the usual floor, as learned so far."""
-    value: float = (seen.memory.get("margin") or (0.0,))[0]
-    return value
+    return _note(seen)[0]
+
+
+def missed(seen: Snapshot, percentile: float) -> float | None:
+    """The share of late starts, if it is more than may be although the margin is at its most: then
+    no margin meets the target at this cold start."""
+    value, _, _, late, starts = _note(seen)
+    if value < BOUNDS[1] - STEP or starts < ENOUGH_STARTS:
+        return None
+    share = late / starts
+    return share if share > 1.0 - percentile / 100.0 else None
+
+
+def _note(seen: Snapshot) -> tuple[float, float, float, float, float]:
+    """The margin, since when, the usual starts of a window, and the late and all starts lately."""
+    value, at, usual, late, starts = (*(seen.memory.get("margin") or ()), *(0.0,) * 5)[:5]
+    return value, at, usual, late, starts
 
 
 def noted(seen: Snapshot, *, wait_seconds: float, percentile: float) -> dict[str, Any]:
     """The note about lateness for the next decision."""
     before = seen.memory.get("margin")
     if before is None:
-        return {"margin": [0.0, seen.now, 0.0]}
+        return {"margin": [0.0, seen.now, 0.0, 0.0, 0.0]}
     if not is_due(seen):
         return {"margin": before}
-    value, at, usual = before
+    value, at, usual, late_before, starts_before = _note(seen)
     late, starts = counted((one for one in seen.history if one.at >= at), wait_seconds)
     usual = max(float(starts), FADE * usual)
     allowed = AIM * max(1e-4, 1.0 - percentile / 100.0)
     steps = (late / allowed - starts) / max(usual, ENOUGH_STARTS)
     low, high = BOUNDS
     value = min(max(low, value + STEP * min(steps, MOST_STEPS)), high)
-    return {"margin": [value, seen.now, usual]}
+    lately = [RECENT * late_before + late, RECENT * starts_before + starts]
+    return {"margin": [value, seen.now, usual, *lately]}
 
 
 def counted(buckets: Iterable[StatsBucket], wait_seconds: float) -> tuple[float, int]:

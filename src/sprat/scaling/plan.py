@@ -6,7 +6,8 @@
   to wait for work is dearer than to start again in time.
 - A target shorter than that: a worker that is launched when work waits comes too late, so some have
   to be there before: as many as had work lately, or will have if history repeats itself (ahead.py),
-  and a margin that is learned from what was late (lateness.py).
+  and a margin that is learned from what was late (lateness.py). Launches are for those who will
+  have come by then (arrivals.py), behind those who wait.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import math
 
 from sprat.model import Decision, PoolSettings, Snapshot
 from sprat.record import Record
-from sprat.scaling import ahead, estimates, lateness, queueing, sizing, starts
+from sprat.scaling import ahead, arrivals, estimates, lateness, queueing, sizing, starts
 from sprat.scaling.queueing import Line, Service
 
 TYPE_CHECKING = False
@@ -25,15 +26,18 @@ if TYPE_CHECKING:
     from sprat.scaling.target import Options
 
 NAME = "slo"
+CANNOT_BE_MET = "cannot be met at this cold start"
 REACTION_SECONDS = 5.0  # a pass comes so much after what it answers, at the latest
 # Deviations that ends of jobs are counted with caution, for each that the percentile is above the
 # median. Less than 1, because an item is looked at many times before its deadline.
 CAUTION = 0.6
+CHANCE = 2.0  # deviations that a load is above its average though nothing has changed
 NO_LOAD = 0.05  # items, on average: nobody is kept for that
 # How far caution may go that late starts teach, in deviations, and what a floor is above the load
 # before they do. With a target above the cold start a floor is only the last resort.
 PATIENT, TIGHT = (0.0, 3.0), (0.0, 8.0)
-TIGHT_MARGIN, BEHIND_MARGIN = -2.0, 0.25
+TIGHT_MARGIN, BEHIND_MARGIN = -2.0, -0.75
+BEHIND_SHARE = 0.5  # of the wait, after the cold start: by then a launch has made up for a rise
 MOMENTS = 8  # deadlines that are looked at between the first item's and the last one's
 
 
@@ -50,6 +54,8 @@ class Outlook(Record):
     caution: float  # what late starts have taught
     load: float
     due: ahead.Due = ahead.Due()  # what is expected besides
+    coming: float = 0.0  # items that have to be started besides those that wait
+    missed: float | None = None  # the share of late starts, if the most that is kept is too little
 
     @property
     def is_behind(self) -> bool:
@@ -77,18 +83,38 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
     if settings.max_jobs == 1:
         service = service.replace(mean=math.inf)  # who ends a job takes no other
     is_behind = is_tight(own, cold_start, 0.0)
+    coming = arrivals.rate(seen, cold_start) * catch_up(own, cold_start) if is_behind else 0.0
+    line = Line(
+        busy=busy,
+        free=seen.active - busy,
+        arrivals=starts.expected(seen, cold_start),
+        noise=coming,
+    )
     return Outlook(
         own=own,
         ready=sizing.ready(seen),
         oldest=seen.oldest_ready_seconds or 0.0,
-        line=Line(busy=busy, free=seen.active - busy, arrivals=starts.expected(seen, cold_start)),
+        line=line,
         service=service,
         cold_start=cold_start,
         z=CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, learned), PATIENT[1]),
         caution=learned,
-        load=estimates.load(seen, job_share=job_share, cold_start_seconds=cold_start),
+        load=estimates.load(
+            seen,
+            job_share=job_share,
+            cold_start_seconds=cold_start,
+            chance=CHANCE if is_behind else 0.0,
+        ),
         due=ahead.due(seen, cold_start) if is_behind else ahead.Due(),
+        coming=coming,
+        missed=lateness.missed(seen, own.percentile) if is_behind else None,
     )
+
+
+def catch_up(own: Options, cold_start: float) -> float:
+    """For so long arrivals count when a launch comes too late for what waits: they have to be
+    started when it has caught up."""
+    return cold_start + BEHIND_SHARE * own.wait_seconds - own.wait_seconds
 
 
 def deviations(q: float) -> float:
@@ -108,6 +134,7 @@ def _notes(seen: Snapshot, view: Outlook) -> dict[str, Any]:
     notes.update(estimates.noted_service(seen))
     if view.is_behind:
         notes.update(ahead.noted(seen))
+        notes.update(arrivals.noted(seen, view.cold_start))
         notes.update(lateness.noted(seen, wait_seconds=own.wait_seconds, percentile=own.percentile))
     else:
         notes.update(estimates.noted_caution(seen, view.caution))
@@ -124,7 +151,7 @@ def _notes(seen: Snapshot, view: Outlook) -> dict[str, Any]:
 def want(view: Outlook, seen: Snapshot) -> sizing.Want:
     current = seen.active + seen.starting
     least = floor(view)
-    untaken = max(0, view.ready - view.line.free - seen.starting)
+    untaken = max(0, math.ceil(view.ready + view.coming) - view.line.free - seen.starting)
     more = 0 if is_refused(view) else min(_for_deadlines(view), untaken)
     stay = current if view.ready else view.line.busy
     workers = max(least, current + more if more else min(current, max(stay, least)))
@@ -172,7 +199,7 @@ def _is_stuck(view: Outlook) -> bool:
     return is_late and not view.line.arrivals and not view.line.free
 
 
-def deadlines(view: Outlook) -> list[tuple[int, float]]:
+def deadlines(view: Outlook) -> list[tuple[float, float]]:
     """How many items have to be started until when. Those that wait are taken to have come evenly
     since the first did. A deadline that no launch can meet is over: its item has to be gone when
     the first one that can be helped is due."""
@@ -181,9 +208,9 @@ def deadlines(view: Outlook) -> list[tuple[int, float]]:
         last = view.own.finish_seconds - view.oldest - min(view.service.mean, wait)
         return [(view.ready, max(last, view.cold_start))]
     if view.is_behind:
-        return [(view.ready, view.cold_start + wait)]
+        return [(view.ready + view.coming, view.cold_start + BEHIND_SHARE * wait)]
     first = max(wait - view.oldest, view.cold_start)
-    found = [(view.ready, wait)]
+    found: list[tuple[float, float]] = [(view.ready, wait)]
     for step in range(MOMENTS if view.oldest else 0):
         at = first + (wait - first) * step / MOMENTS
         share = (at - wait + view.oldest) / view.oldest
@@ -206,10 +233,21 @@ def _reason(view: Outlook, seen: Snapshot, least: int, more: int) -> str:
         )
     if not view.is_behind:
         return f"{said}; {least} are kept for a load of {view.load:.1f}" if least else said
+    if view.ready and view.coming >= 0.5:
+        said = f"{said} ({view.coming:.0f} will come meanwhile)"
     return (
         f"{said}; a wait of {_seconds(view.own.wait_seconds)} cannot be met by launches at this "
         f"cold start of {_seconds(view.cold_start)}, so {least} are kept for a load of "
-        f"{view.load:.1f}{view.due.words()}"
+        f"{view.load:.1f}{view.due.words()}{_verdict(view)}"
+    )
+
+
+def _verdict(view: Outlook) -> str:
+    if view.missed is None:
+        return ""
+    return (
+        f"; {100 * view.missed:.0f} % were late with the most that is kept: bursts are quicker "
+        f"than starts, {view.own.percentile:g} % {CANNOT_BE_MET}"
     )
 
 
@@ -231,6 +269,7 @@ def _goal(view: Outlook, more: int) -> str:
 
 
 def _terms(view: Outlook, least: int, more: int) -> dict[str, Any]:
+    verdict = {} if view.missed is None else {"verdict": CANNOT_BE_MET}
     return {
         "oldest_seconds": round(view.oldest, 1),
         "service_mean": round(min(view.service.mean, 1e9), 3),
@@ -240,7 +279,9 @@ def _terms(view: Outlook, least: int, more: int) -> dict[str, Any]:
         "for_deadlines": more,
         "floor": least,
         "load": round(view.load, 2),
+        "coming": round(view.coming, 1),
         "load_due": round(max(view.load + view.due.more, view.due.load), 2),
+        **verdict,
     }
 
 

@@ -26,11 +26,13 @@ class Service(Record):
 
 
 class Line(Record):
-    """The workers that there are: busy ones, free ones, and when each of those that start comes."""
+    """The workers that there are: busy ones, free ones, and when each of those that start comes;
+    and the variance of how many items come meanwhile."""
 
     busy: int = 0
     free: int = 0
     arrivals: Sequence[float] = ()
+    noise: float = 0.0
 
 
 # A heavy tail says little about when the next of many jobs ends: beyond this, variation is noise
@@ -43,18 +45,20 @@ def reach(line: Line, service: Service, *, at: float, z: float) -> float:
     here = [moment for moment in line.arrivals if moment <= at]
     worked = (line.busy + line.free) * at + sum(at - moment for moment in here)
     ends = worked / service.mean if service.mean > 0.0 else math.inf
-    spread = math.sqrt(ends * (1.0 + min(service.scv, MOST_SCV)) / 2.0) if ends < math.inf else 0.0
+    if ends == math.inf:
+        return ends
+    spread = math.sqrt(ends * (1.0 + min(service.scv, MOST_SCV)) / 2.0 + line.noise)
     return line.free + len(here) + max(0.0, ends - z * spread)
 
 
 def launches(
-    line: Line, service: Service, *, items: int, at: float, cold_start: float, z: float
+    line: Line, service: Service, *, items: float, at: float, cold_start: float, z: float
 ) -> int:
     """How many workers to launch now so that so many items have started at a moment: at most one
     an item, and none that would come too late."""
     if at < cold_start or reach(line, service, at=at, z=z) >= items:
         return 0
-    low, high = 0, items
+    low, high = 0, math.ceil(items)
     while high - low > 1:
         middle = (low + high) // 2
         more = line.replace(arrivals=(*line.arrivals, *(cold_start,) * middle))

@@ -1,0 +1,56 @@
+"""How many items come a second, and how many will before a worker launched now is active. Pure.
+
+Two averages: one over a few cold starts, which is what is expected, and one over a fraction of a
+cold start. When the quick one is above the other by more than chance makes it, the load has
+changed, and the quick one is expected to go on.
+"""
+
+from __future__ import annotations
+
+import math
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sprat.model import Snapshot
+
+QUICK, STEADY = 0.2, 3.0  # cold starts, over which the rate is averaged
+CHANCE = 4.0  # deviations that the quick rate is above the steady one by chance: it is often asked
+
+
+def rate(seen: Snapshot, cold_start: float) -> float:
+    """Arrivals a second that are expected from now on."""
+    quick, steady = _rates(seen, cold_start)
+    spread = math.sqrt(max(steady, 1.0 / cold_start) / (2.0 * QUICK * cold_start))
+    return quick if quick > steady + CHANCE * spread else steady
+
+
+def noted(seen: Snapshot, cold_start: float) -> dict[str, Any]:
+    """The note for the next decision: both rates, and what they are counted on from."""
+    counts = seen.counts
+    return {"arrivals": [*_rates(seen, cold_start), counts.total, _live(seen), seen.now]}
+
+
+def _rates(seen: Snapshot, cold_start: float) -> tuple[float, float]:
+    before = seen.memory.get("arrivals")
+    if before is None:
+        return 0.0, 0.0
+    quick, steady, total, live, at = before
+    passed = seen.now - at
+    if passed <= 0.0:
+        return quick, steady
+    # Finished items are deleted one day, so the total may shrink; what waits and runs may too.
+    came = max(0, seen.counts.total - total, _live(seen) - live) / passed
+    return (
+        quick + _share(passed, QUICK * cold_start) * (came - quick),
+        steady + _share(passed, STEADY * cold_start) * (came - steady),
+    )
+
+
+def _share(passed: float, horizon: float) -> float:
+    return 1.0 - math.exp(-passed / horizon)
+
+
+def _live(seen: Snapshot) -> int:
+    return seen.counts.ready + seen.counts.claimed
