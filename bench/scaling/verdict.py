@@ -35,15 +35,15 @@ class Cell(Record):
     def is_met(self) -> bool:
         return meets(self.ours, self.wait_target)
 
+    def is_met_by(self, label: str) -> bool:
+        """Whether a setting meets the target, and without waste."""
+        seen = self.others[label]
+        return meets(seen, self.wait_target) and seen.cost <= WASTE * self.oracle.cost
+
     @property
     def envelope(self) -> tuple[str, Outcome] | None:
         """The cheapest setting that meets the target here, chosen in hindsight."""
-        most = WASTE * self.oracle.cost
-        good = [
-            one
-            for one in self.others.items()
-            if meets(one[1], self.wait_target) and one[1].cost <= most
-        ]
+        good = [one for one in self.others.items() if self.is_met_by(one[0])]
         return min(good, key=lambda one: one[1].cost) if good else None
 
     @property
@@ -118,10 +118,7 @@ class Group(Record):
     def met_by_best(self) -> int:
         """By the single setting that meets the target most often."""
         labels = [one.label for one in grid.SETTINGS]
-        return max(
-            sum(meets(cell.others[label], cell.wait_target) for cell in self.cells)
-            for label in labels
-        )
+        return max(sum(cell.is_met_by(label) for cell in self.cells) for label in labels)
 
 
 def groups(cells: Iterable[Cell]) -> dict[tuple[float, float], Group]:

@@ -42,6 +42,14 @@ def test_the_envelope_is_the_cheapest_that_meets_the_target() -> None:
     assert seen.against_envelope == pytest.approx(1.3 / 1.2)
 
 
+def test_who_pays_ten_times_what_an_oracle_does_is_not_in_the_envelope() -> None:
+    wasteful = cell((1.3, 31), (12.0, 0), (1.1, 40), wait=30.0)
+    assert wasteful.envelope is None
+    assert wasteful.is_beyond
+    assert not cell((1.3, 29), (12.0, 0), (1.1, 40), wait=30.0).is_beyond
+    assert not cell((1.3, 31), (9.0, 0), (1.1, 40), wait=30.0).is_beyond
+
+
 def test_who_misses_the_target_is_not_compared_by_cost() -> None:
     assert cell((1.0, 121), (1.2, 110), (1.1, 130)).against_envelope is None
     assert cell((1.0, 110), (1.2, 121), (1.1, 130)).against_envelope is None
