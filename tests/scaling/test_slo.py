@@ -199,16 +199,6 @@ def test_cold_start_is_learned_from_workers_that_arrive() -> None:
     assert third.inputs["cold_start"] == 41.0
 
 
-def test_before_the_first_start_is_over_it_takes_at_least_as_long_as_it_has() -> None:
-    """Forks were expected, and nobody has come for half a minute: no worker for each new item."""
-    settings = pool_settings("slo", 0, 100, wait_seconds=60)
-    waited = seen(40, oldest_ready_seconds=30.0, stats=TEN_SECONDS)
-    slow = waited.replace(workers=tuple(starting(NOW - 30) for _ in range(10)))
-    assert policies.decide(slow, settings).inputs["cold_start"] == 30.0
-    assert policies.decide(slow, settings).launch < 30
-    assert policies.decide(waited, settings).launch == 40
-
-
 def test_quick_starts_correct_a_slow_one() -> None:
     """One hiccup does not make a pool of forked workers wait for ever."""
     settings = pool_settings("slo", wait_seconds=120)

@@ -28,7 +28,7 @@ def cold_start(seen: Snapshot, settings: PoolSettings, own: Options) -> float:
         return own.cold_start_seconds
     if not settings.policy_options and settings.launcher == "process":
         return starts.USUAL_START_SECONDS["process"]  # no target is stated: nothing to weigh
-    return starts.cold_start(seen, settings.launcher)
+    return starts.cold_start(seen.memory, settings.launcher)
 
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:

@@ -19,15 +19,13 @@ USUAL_START_SECONDS = {"process": 0.05, "docker": 2.0, "kubernetes": 10.0}
 UNKNOWN_START_SECONDS = 10.0
 
 
-def cold_start(seen: Snapshot, launcher: str) -> float:
+def cold_start(memory: Mapping[str, Any], launcher: str) -> float:
     """Seconds from a launch until the worker is active: as slow as all but the slowest of the last
-    starts, for a launch that comes late is a launch in vain. Before the first has come, at least as
-    long as it is on the way: to launch for each item until then would be too many."""
-    taken: Sequence[float] = sorted(seen.memory.get("starts") or ())
+    starts, for a launch that comes late is a launch in vain."""
+    taken: Sequence[float] = sorted(memory.get("starts") or ())
     if taken:
         return taken[(len(taken) - 1) * 4 // 5]
-    usual = USUAL_START_SECONDS.get(launcher, UNKNOWN_START_SECONDS)
-    return max(usual, *(seen.now - w.started_at for w in seen.workers if w.status == STARTING), 0.0)
+    return USUAL_START_SECONDS.get(launcher, UNKNOWN_START_SECONDS)
 
 
 def noted(seen: Snapshot) -> dict[str, Any]:
