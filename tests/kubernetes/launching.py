@@ -89,6 +89,11 @@ def given_up(system: System) -> list[WorkerRecord]:
     return [w for w in system.store.workers.list(pool_id=POOL) if w.pid is None and w.reason]
 
 
+def refused(system: System) -> list[WorkerRecord]:
+    """Launches that the quota of `allow_pods` forbade."""
+    return [w for w in given_up(system) if "exceeded quota: few" in str(w.reason)]
+
+
 def allow_pods(room: Room, n: int) -> None:
     """A quota of so many."""
     about = ObjectMeta(name="few", namespace=room.name)

@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 from clusters import Room
-from launching import allow_pods, choose, given_up, passes_until, push, until_cleared, until_done
+from launching import (
+    allow_pods,
+    choose,
+    given_up,
+    passes_until,
+    push,
+    refused,
+    until_cleared,
+    until_done,
+)
 from lightkube.codecs import from_dict
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.apps_v1 import Deployment
@@ -86,8 +95,8 @@ def test_role_is_enough_and_no_more_than_is_used(
     bind(system.room, rbac.rules(mode, deployment=NAME))
     become(system.room, tmp_path, monkeypatch)
     allow_pods(system.room, 2)
-    push(system, 12, 0.5)
-    passes_until(system, lambda: given_up(system), "what the quota forbids")
+    push(system, 12, 2.0)
+    passes_until(system, lambda: refused(system), "what the quota forbids")
     until_done(system, 12)
     until_cleared(system)
     assert used == needed(mode)
