@@ -22,8 +22,8 @@ test: lint types ## lint, types and every test: what CI runs
 	$(BIN)/python -m pytest -m alone
 
 test-docker: $(READY)-dev ## workers as containers, on a Docker engine of our own (as root)
-	tools/packages postgresql docker-compose
-	tools/docker-engine $(BIN)/python -m pytest --timeout 600 tests/docker
+	tools/docker-engine sh -c 'tools/packages postgresql docker-compose && \
+		$(BIN)/python -m pytest --timeout 600 tests/docker'
 
 test-kubernetes: $(READY)-dev ## workers as pods, on a real Kubernetes of our own (as root)
 	$(BIN)/python tools/cluster sh -c '$(PODS) -n 3 -m "not alone" && $(PODS) -m alone'
