@@ -16,11 +16,11 @@ from pathlib import Path
 
 import build
 import images
-from places import HERE, ROOT
+from places import HERE, install
 from run_directory import run_directory
 
 PACKAGES = (
-    *("golang-go", "etcd-server", "containerd", "runc", "containernetworking-plugins"),
+    *("etcd-server", "containerd", "runc", "containernetworking-plugins"),
     *("iproute2", "openssl"),
 )
 NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
@@ -31,7 +31,7 @@ def main(command: list[str]) -> int:
     if reason:
         print(f"no Kubernetes here: {reason}")
         return 1 if os.environ.get("CI") and os.getuid() == 0 else 0
-    subprocess.run([ROOT / "tools" / "packages", *PACKAGES], check=True)
+    install(*PACKAGES)
     programs = build.built()
     return _run(programs, command) if command else 0
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import source
-from places import HERE, cache
+from places import HERE, cache, install
 
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
 FILES = ("kube", "pause")  # what is built; the programs are names of `kube`
@@ -68,6 +68,9 @@ def _alone() -> Iterator[None]:
 def _build_into(place: Path) -> None:
     began = time.monotonic()
     print("building Kubernetes: 5 to 10 minutes, once for this machine", flush=True)
+    for left in cache().glob("building-*"):  # by a build that was killed
+        shutil.rmtree(left)
+    install("golang-go")
     with tempfile.TemporaryDirectory(prefix="building-", dir=cache()) as work:
         made = _build(Path(work))
         (made / "built.json").write_text(json.dumps(_sums(made)))

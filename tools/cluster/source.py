@@ -11,6 +11,7 @@ DEBIAN_VERSION = "1.20.5+really1.20.2-1.1+deb12u1"
 # The copy of this library in the source crashes when a Go of today builds it; Debian's does not.
 REPAIRED = "github.com/modern-go/reflect2"
 REPAIRED_PACKAGE = "golang-github-modern-go-reflect2-dev"
+AS_ROOT = "APT::Sandbox::User=root"  # the directory that it writes to is root's alone
 
 
 def unpack(work: Path) -> Path:
@@ -37,10 +38,9 @@ def _apt_for_sources(work: Path) -> list[str]:
         "Dir::Etc::sourceparts": "/dev/null",
         "Dir::State::lists": work / "lists",
         "Dir::Cache": work / "cache",
-        "APT::Sandbox::User": "root",  # the directory is ours alone
     }
     options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
-    return ["apt-get", "-qq", *options]
+    return ["apt-get", "-qq", "-o", AS_ROOT, *options]
 
 
 def _source_entries() -> str:
@@ -53,7 +53,7 @@ def _source_entries() -> str:
 
 
 def _repair(work: Path, tree: Path) -> None:
-    _run(["apt-get", "-qq", "download", REPAIRED_PACKAGE], work)
+    _run(["apt-get", "-qq", "-o", AS_ROOT, "download", REPAIRED_PACKAGE], work)
     (package,) = work.glob(f"{REPAIRED_PACKAGE}_*.deb")
     _run(["dpkg-deb", "--extract", str(package), "repaired"], work)
     vendored = tree / "vendor" / REPAIRED
