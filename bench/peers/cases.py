@@ -37,11 +37,11 @@ def _ours(name: str, ahead: int, jobs: int, settings: str) -> Callable[[], Conte
     )
 
 
-def _floor(script: str, batch: int) -> Callable[[], Contender]:
+def _floor(script: str, batch: int, pinned: tuple[str, ...]) -> Callable[[], Contender]:
     work = ("{python}", "-m", "side", script, "work")
     return lambda: Contender(
         name="bare statements, no library",
-        python=sys.executable,
+        python=environment.python(pinned),
         script=script,
         one=work,
         best=work,
@@ -122,7 +122,7 @@ CASES: dict[type[Server], list[Callable[[], Contender]]] = {
             settings="SimpleWorker: no fork",
             jobs=1000,
         ),
-        _floor("floor_redis", 50),
+        _floor("floor_redis", 50, ("redis==8.1.0", HIREDIS)),
     ],
     Postgres: [
         AHEAD,
@@ -163,7 +163,7 @@ CASES: dict[type[Server], list[Callable[[], Contender]]] = {
             settings="10 at a time, finished jobs deleted",
             jobs=1000,
         ),
-        _floor("floor_postgres", 100),
+        _floor("floor_postgres", 100, ("psycopg[binary]==3.3.8",)),
     ],
     Sqlite: [
         AHEAD,

@@ -17,10 +17,12 @@ MAX_BYTES = 1 << 20  # of one payload, result or checkpoint as JSON text
 MAX_ERROR_CHARS = 20_000  # an error text is cut here, never refused
 MAX_NAME_CHARS = 128
 MAX_DELAY_SECONDS = 10 * 365 * 86400.0
+KEPT_SETTINGS = 100  # texts of settings that need not be read again
 
 NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _64_BITS = (1 << 64) - 1
 _SCALARS = (str, int, float, bool, type(None))
+_settings: dict[str, model.PoolSettings] = {}  # as read from their text
 
 
 def encode(value: object, what: str) -> str:
@@ -155,14 +157,21 @@ def many_like(item: model.NewItem, data: Iterable[object]) -> list[model.NewItem
 
 
 def settings_from(stored: str) -> model.PoolSettings:
-    """Settings as stored; names that only a newer sprat knows are left alone."""
-    known = model.PoolSettings().as_dict()
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in jsontext.loads(stored).items()
-        if name in known
-    }
-    return model.PoolSettings(**values)
+    """Settings as stored; names that only a newer sprat knows are left alone. They are asked for
+    at every push and seldom change: the same text is read once."""
+    found = _settings.get(stored)
+    if found is None:
+        known = model.PoolSettings().as_dict()
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in jsontext.loads(stored).items()
+            if name in known
+        }
+        found = model.PoolSettings(**values)
+        if len(_settings) >= KEPT_SETTINGS:
+            _settings.clear()
+        _settings[stored] = found
+    return found
 
 
 def error_text(error: object) -> str | None:

@@ -59,7 +59,7 @@ class Store:
         somebody else is noticed a moment later."""
         settings, until = self._settings.get(pool, (None, 0.0))
         if settings is None or time.monotonic() > until:
-            settings = self.pool(pool).state().settings
+            settings = self.backend.pool_state(pool).settings
             if not self.url.startswith(LOCAL):
                 self._settings[pool] = settings, time.monotonic() + SETTINGS_SECONDS
         return settings

@@ -151,7 +151,7 @@ class Place:
         """Write the file: a remote pool of a group, with the pace of a test."""
         given = {"poll_interval_seconds": 0.5, "scale_down_delay_seconds": 0.5, **overrides}
         top = text or f"orchestrator_url: {self.here}\ntenant_id: acme\nmachine_group: gpu\n"
-        pace = "lease_seconds: 3\n" if "lease_seconds" not in top else ""
+        pace = "lease_seconds: 5\n" if "lease_seconds" not in top else ""
         path = self.path / "worker-controller-config.yaml"
         path.write_text(f"{top}{pace}overrides: {json.dumps(given)}\n")
 

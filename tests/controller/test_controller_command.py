@@ -73,20 +73,22 @@ def test_a_dry_run_changes_nothing(place: Place) -> None:
     assert place.store.backend.document("controller", POOL) is None
 
 
-def test_a_tenants_key_is_enough(place: Place) -> None:
-    """With real keys: the roles controller and worker, in one tenant's part of the store."""
+@pytest.mark.parametrize("what", ["machine_group: gpu", "pool: papers"])
+def test_a_tenants_key_is_enough(place: Place, what: str) -> None:
+    """With real keys: the roles controller and worker, in one tenant's part of the store. A whole
+    pool goes by its own policy, which keeps notes."""
     roles = ("--role", "controller", "--role", "worker", "--tenant", "acme")
     made = place.run("keys", "create", *roles, SPRAT_URL=place.url)
     key = made.stdout.strip()
-    place.configure("acme.papers")
+    place.configure("acme.papers", policy_options={"wait_seconds": 0.2, "cold_start_seconds": 2.0})
     tenants = place.store.pool("acme.papers")
     server = place._start(
         *("serve", "serve", "--port", str(place.port), "--linger", "0"), SPRAT_URL=place.url
     )
     server.until(r"serving .* on http")
-    place.config(max_replicas=2)
+    place.config(f"orchestrator_url: {place.here}\ntenant_id: acme\n{what}\n", max_replicas=2)
     controller = place.controller(SPRAT_API_KEY=key)
-    controller.until("papers/gpu: ")
+    controller.until("papers.*: ")
     tenants.push_many([{"n": n, "log": str(place.log)} for n in range(10)], tenant="acme")
     eventually(lambda: tenants.counts().done == 10, lambda: (tenants.counts(), controller.text()))
     assert "failed" not in controller.text()
@@ -208,6 +210,18 @@ def test_nothing_to_do_costs_next_to_nothing(place: Place, kind: str) -> None:
     used = cpu_seconds(controller.process.pid) - before
     assert used < 0.1 * (time.monotonic() - began), f"{used} s"
     assert figures(port)["passes_total", ""] <= 2, "the first one, and one ring"
+
+
+def test_a_pool_that_is_resumed_wakes_it(place: Place) -> None:
+    place.config(f"store: {place.url}\n", poll_interval_seconds=3600)
+    place.pool.pause()
+    place.push(1)
+    controller = place.controller("--listen", "127.0.0.1:0")
+    port = int(controller.until(r"listening on http://127.0.0.1:(\d+)")[1])
+    eventually(lambda: figures(port).get(("passes_total", "")))
+    assert place.workers() == []
+    place.pool.resume()
+    place.until_done(1)
 
 
 def test_new_work_wakes_it(place: Place) -> None:

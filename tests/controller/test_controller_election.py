@@ -45,7 +45,7 @@ def test_one_acts_and_the_other_watches(place: Place, two: tuple[Program, Progra
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_another_takes_over(place: Place, two: tuple[Program, Program], number: int) -> None:
-    """After kill -9 within the lease (of 3 seconds), after SIGTERM within a third of it."""
+    """After kill -9 within the lease (of 5 seconds), after SIGTERM within a third of it."""
     first, second = two
     place.push(10, seconds=0.05)
     first.until("launched")

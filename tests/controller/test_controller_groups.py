@@ -11,7 +11,7 @@ from sprat.store import Store
 
 BOTH = """\
 store: {url}
-lease_seconds: 3
+lease_seconds: 5
 overrides: {{max_replicas: 8, poll_interval_seconds: 0.5, scale_down_delay_seconds: 3600}}
 scale_sets:
 - {{pool: papers, machine_group: gpu}}

@@ -180,7 +180,7 @@ class Keeper:
         soon, then ever later: work seldom comes alone."""
         plan, limits = self._planned()
         seen = passed.seen
-        self.has_nothing_to_do = not seen.counts.ready
+        self.has_nothing_to_do = not seen.counts.ready or seen.paused
         self._pace = SOON_SECONDS if passed.checked.spawned else 2 * self._pace
         self._pace = min(self._pace, limits.poll_interval_seconds)
         moments = [self._pace]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+import time
 import traceback
 
 from sprat import payload, settings
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from sprat.controller.sheet import ScaleSet
     from sprat.store import Store
 
+LOOK_UP_SECONDS = 0.25  # a signal is noticed within this
 NEW_POOLS_SECONDS = 15.0  # between two looks for pools that came or went
+AFTER_AN_ERROR_SECONDS = 5.0
 GRACE_SECONDS = 60.0  # for the passes that are under way when a signal comes
 
 
@@ -62,7 +65,7 @@ class Controller:
             self._remote = Remote(configuration.url, ttl, complain=reporter.say)
         self._rounds: dict[tuple[str, str | None], Round] = {}
         self._has_looked = False  # for pools, and could
-        self._is_over = threading.Event()
+        self._is_told_to_leave = False
 
     def close(self) -> None:
         self._store.close()
@@ -116,21 +119,32 @@ class Controller:
     # -- for as long as it takes ------------------------------------------------------------
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT."""
-        with Signals(self._is_over.set):
-            while not self._is_over.is_set():
-                try:
-                    self._refresh()
-                    pause, self._has_looked = NEW_POOLS_SECONDS, True
-                except SpratError as error:
-                    self._has_looked = False
-                    self._reporter.say(f"cannot look for pools: {error}")
-                    pause = min(NEW_POOLS_SECONDS, 5.0)
-                self._is_over.wait(pause if self._has_open_ends() else None)
+        """Until SIGTERM or SIGINT. A signal may reach another thread than this one, and its
+        handler must take no locks: so this thread looks up from its sleep."""
+        with Signals(self._tell):
+            due = 0.0
+            while not self._is_told_to_leave:
+                if time.monotonic() >= due:
+                    due = time.monotonic() + self._look_for_pools()
+                time.sleep(LOOK_UP_SECONDS)
             for round_ in self._rounds.values():
                 round_.end()
             for round_ in self._rounds.values():
                 round_.join(GRACE_SECONDS)
+
+    def _tell(self) -> None:
+        self._is_told_to_leave = True
+
+    def _look_for_pools(self) -> float:
+        """Seconds until the next look."""
+        try:
+            self._refresh()
+        except SpratError as error:
+            self._reporter.say(f"cannot look for pools: {error}")
+            self._has_looked = False
+            return AFTER_AN_ERROR_SECONDS
+        self._has_looked = True
+        return NEW_POOLS_SECONDS
 
     def figures(self) -> list[Figures]:
         return [round_.keeper.figures for round_ in list(self._rounds.values())]
@@ -141,10 +155,6 @@ class Controller:
     def is_ready(self, patience: float) -> bool:
         """Whether all went well lately, in every scale set that there is."""
         return self._has_looked and all(one.is_ready(patience) for one in self.figures())
-
-    def _has_open_ends(self) -> bool:
-        """Whether there may be other pools later, or none could be found."""
-        return not self._rounds or any(one.pool is None for one in self._configuration.scale_sets)
 
     def _refresh(self) -> None:
         """Begin with pools that are new, and end with those that are gone."""

@@ -1,10 +1,10 @@
 """The store in PostgreSQL 13 or newer, in a schema of its own: schema.sql has the tables.
 
 Each verb is one transaction. Those that workers call all day (push, exchange, look) are functions
-of the server, one round trip each: functions.sql and lanes.sql. The others are Python over
-transaction.py: items, claims, pools, workers, scaling, statistics, documents. connections.py has
-the connections and what happens when they end, complaints.py the errors, waiting.py lets an idle
-worker sleep, address.py reads the URL.
+of the server, one round trip each: functions.sql, pushing.sql and lanes.sql. The others are Python
+over transaction.py: items, claims, pools, workers, scaling, statistics, documents. connections.py
+has the connections and what happens when they end, complaints.py the errors, waiting.py lets an
+idle worker sleep, address.py reads the URL.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ class Connections:
             self._notes.written()
         if rows:
             try:
-                self.repeatable(lambda tx: tx.add_stats(rows))
+                self.repeatable(lambda tx: tx.add_stats(rows, later=True))
             except StoreUnavailable:  # statistics are not worth failing for
                 pass
 

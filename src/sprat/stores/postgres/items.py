@@ -22,6 +22,7 @@ PUSH = """
 SELECT ids, others FROM sprat.push($1, $2::text[], $3::text[], $4::int[], $5::int[], $6::float8[],
                                    $7::text[], $8::text[], $9::text[], $10::bool[])
 """
+PUSH_ONE = "SELECT sprat.push_one($1, $2, $3, $4::int, $5::int)"
 GET = f"SELECT {ITEM_COLUMNS} FROM sprat.work_pool WHERE id = $1"
 SEQ_OF = "SELECT seq FROM sprat.work_pool WHERE id = $1"
 LIST = f"""
@@ -80,13 +81,14 @@ UPDATE sprat.work_pool SET status = 'pending', finished_at = NULL, run_at = NULL
        result = NULL, checkpoint = NULL, progress = NULL, progress_note = NULL
 WHERE id = $1
 """
+# Materialized: a plan that ran the inner query once for each row would delete beyond the limit.
 FORGET_ENDED = """
-DELETE FROM sprat.work_pool WHERE id IN (
+WITH old AS MATERIALIZED (
     SELECT id FROM sprat.work_pool
     WHERE pool_name = $1 AND status = $2 AND status IN ('poisoned', 'cancelled', 'backlog')
       AND finished_at < $3
     ORDER BY finished_at LIMIT $4 FOR UPDATE SKIP LOCKED)
-RETURNING grp
+DELETE FROM sprat.work_pool WHERE id IN (SELECT id FROM old) RETURNING grp
 """
 WALK = """
 SELECT seq, id, status = 'done' AND finished_at < $2
@@ -100,6 +102,9 @@ SET_PURGED_TO = "UPDATE sprat.pool SET purged_to = $2 WHERE name = $1"
 
 
 def push(connections: Connections, pool: str, items: Sequence[model.NewItem]) -> list[str]:
+    if len(items) == 1 and not any(items[0][4:]):
+        connections.call(PUSH_ONE, (pool, *items[0][:4]))
+        return [items[0].id]
     values = (pool, *_columns(items))
     if values[8] is not None:  # with keys: payloads may have to be compared before the commit
         return connections.write(_push, values, items)

@@ -108,7 +108,7 @@ def _create(db: Db, address: Address, names: Names) -> None:
 
 
 def _replace_functions(db: Db, names: Names) -> None:
-    for file in ("lanes.sql", "functions.sql"):
+    for file in ("lanes.sql", "functions.sql", "pushing.sql"):
         db.execute(names[_text(file)])
     psycopg.RawCursor(db).execute(names[SET_META], (str(VERSION), str(NEEDS)))
 

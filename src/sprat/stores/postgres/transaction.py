@@ -18,15 +18,21 @@ if TYPE_CHECKING:
 CLOCK = "SELECT sprat.clock()"
 COUNT = "SELECT sprat.count($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 RING = "SELECT sprat.ring($1)"
-ADD_STATS = """
+_ADD_STATS = """
 INSERT INTO sprat.pool_stats AS s
 SELECT pool, width, at, kind, bin, sprat.shard(), n, total, squares
 FROM unnest($1::text[], $2::int[], $3::bigint[], $4::text[], $5::int[], $6::bigint[],
             $7::float8[], $8::float8[]) AS given (pool, width, at, kind, bin, n, total, squares)
+{soon}
 ORDER BY pool, width, at, kind, bin
 ON CONFLICT (pool_name, width, at, kind, bin, shard) DO UPDATE SET
     n = s.n + excluded.n, total = s.total + excluded.total, squares = s.squares + excluded.squares
 """
+ADD_STATS = _ADD_STATS.format(soon="")
+# As a transaction of its own it need not wait for the disk: statistics may get lost.
+ADD_STATS_LATER = _ADD_STATS.format(
+    soon="CROSS JOIN (SELECT set_config('synchronous_commit', 'off', true)) AS soon"
+)
 
 
 class Transaction:
@@ -70,9 +76,10 @@ class Transaction:
         for pool in sorted(self.rings):
             self.run(RING, (pool,))
 
-    def add_stats(self, rows: Sequence[Row]) -> None:
+    def add_stats(self, rows: Sequence[Row], *, later: bool = False) -> None:
         if rows:
-            self.run(ADD_STATS, [list(column) for column in zip(*rows, strict=True)])
+            statement = ADD_STATS_LATER if later else ADD_STATS
+            self.run(statement, [list(column) for column in zip(*rows, strict=True)])
 
 
 class Names(dict[str, str]):

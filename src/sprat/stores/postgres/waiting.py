@@ -2,7 +2,8 @@
 
 A waiter listens (LISTEN) on a connection of its own before it looks, so that no push in between is
 missed, and notes in the pool that it listens: a push into a pool where nobody does need not notify
-anybody. Whatever gets lost on the way is healed by the next look. Behind a pooler nobody can
+anybody. A call that says that there is work for anybody is followed by a claim, others by a look.
+Whatever gets lost on the way is healed by the next look. Behind a pooler nobody can
 listen, and the looks come more often.
 """
 
@@ -47,7 +48,9 @@ def wait(
                 return False
             if has_work:
                 return True
-            ear.wait(min(left, ear.patience, ear.patience if pause is None else max(pause, 0.0)))
+            left = min(left, ear.patience, ear.patience if pause is None else max(pause, 0.0))
+            if ear.hears(pool, within=left):
+                return True
 
 
 class Ears:
@@ -91,10 +94,8 @@ class Ear:
             return
         self.patience = LOOK_AGAIN_SECONDS
         try:
-            db = self._open()
-            db.pgconn.consume_input()
-            while db.pgconn.notifies():
-                pass
+            self._open().pgconn.consume_input()
+            self._is_called()
         except psycopg.Error:  # the look says what is wrong, or finds the server there again
             self.close()
         if time.monotonic() > self._told.get(pool, 0.0):
@@ -112,14 +113,30 @@ class Ear:
             self._db.execute(f'LISTEN "{self._connections.address.schema}.bell"')
         return self._db
 
-    def wait(self, seconds: float) -> None:
-        """Sleep until somebody calls or the time is up."""
+    def hears(self, pool: str, *, within: float) -> bool:
+        """Sleep until somebody calls or the time is up; whether it was called that work for
+        anybody is there: then there is no need to look."""
         if self._db is None:
-            threading.Event().wait(seconds)
-            return
+            threading.Event().wait(within)
+            return False
         poll = select.poll()
         poll.register(self._db.fileno(), select.POLLIN)
-        poll.poll(max(0.0, seconds) * 1000)
+        if not poll.poll(max(0.0, within) * 1000):
+            return False
+        try:
+            self._db.pgconn.consume_input()
+            return self._is_called(f"{pool} ready".encode())
+        except psycopg.Error:  # the look says what is wrong, or finds the server there again
+            self.close()
+            return False
+
+    def _is_called(self, wanted: bytes = b"") -> bool:
+        """Whether this is among the calls that came; all of them are over then."""
+        assert self._db is not None
+        found = False
+        while (call := self._db.pgconn.notifies()) is not None:
+            found = found or call.extra == wanted
+        return found
 
     def close(self) -> None:
         if self._db is not None and self._pid == os.getpid():

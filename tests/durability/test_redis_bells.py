@@ -1,0 +1,69 @@
+"""The bells of those who wait on Redis: a ring is for one wait, and nobody stays on the list."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from servers.redis import RedisServer
+
+from sprat.model import WorkerRegistration
+from sprat.store import Store, open_store
+from sprat.stores.redis.address import parse
+from sprat.stores.redis.link import Link
+
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    server = RedisServer()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def store(server: RedisServer) -> Iterator[Store]:
+    with open_store(server.url) as store:
+        store.workers.register(WorkerRegistration(worker_id="w1", lease_seconds=1000.0))
+        yield store
+
+
+@pytest.fixture
+def link(server: RedisServer) -> Iterator[Link]:
+    link = Link(parse(server.url))
+    yield link
+    link.close()
+
+
+def listed(link: Link) -> int:
+    return int(link.ask("ZCARD", f"{link.address.tag}:pool:papers:waiting"))
+
+
+def test_nobody_stays_on_the_list(server: RedisServer, store: Store, link: Link) -> None:
+    pool = store.pool("papers")
+    assert not pool.wait("w1", seconds=0.01)
+    assert listed(link) == 0, "its time was up"
+    woken: list[bool] = []
+    waiter = threading.Thread(target=lambda: woken.append(pool.wait("w1", seconds=PATIENCE)))
+    waiter.start()
+    end = time.monotonic() + PATIENCE
+    while not listed(link):
+        assert time.monotonic() < end
+        time.sleep(0.001)
+    with open_store(server.url) as other:
+        other.pool("papers").push("work")
+    waiter.join(PATIENCE)
+    assert (woken, listed(link)) == ([True], 0)
+
+
+def test_a_ring_for_an_earlier_wait_is_not_taken_for_work(store: Store, link: Link) -> None:
+    pool = store.pool("papers")
+    assert not pool.wait("w1", seconds=0.01)
+    (bell,) = link.ask("PUBSUB", "CHANNELS", f"{link.address.tag}:bell:*")
+    assert link.ask("PUBLISH", bell, "1794804000000000") == 1
+    assert not pool.wait("w1", seconds=0.01)
