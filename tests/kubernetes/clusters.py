@@ -130,8 +130,13 @@ class Room:
 
     def kill(self, name: str) -> None:
         """End the process of a pod's container, as the kernel does when there is no memory left."""
-        (container,) = self.client.get(Pod, name, namespace=self.name).status.containerStatuses
-        self.cluster.kill(container.containerID.removeprefix("containerd://"))
+
+        def container() -> str | None:  # it works before the kubelet says which one it is
+            statuses = self.client.get(Pod, name, namespace=self.name).status.containerStatuses
+            return statuses[0].containerID if statuses else None
+
+        found = until(container, f"the container of {name}")
+        self.cluster.kill(found.removeprefix("containerd://"))
 
     def leave(self) -> None:
         for pod in self.client.list(Pod, namespace=self.name):
