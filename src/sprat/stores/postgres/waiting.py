@@ -30,7 +30,7 @@ LOOK_AGAIN_POOLED_SECONDS = 0.1
 TELL_AGAIN_SECONDS = 10.0  # the pool remembers for 30 that somebody listens
 
 LOOK = "SELECT has_work, leaves, pause FROM sprat.look($1, $2, $3::int)"
-LISTENING = "SELECT sprat.listening($1)"
+LISTENING = "SELECT sprat.listening($1), EXISTS (SELECT 1 FROM sprat.pool WHERE name = $1)"
 
 
 def wait(
@@ -99,8 +99,9 @@ class Ear:
         except psycopg.Error:  # the look says what is wrong, or finds the server there again
             self.close()
         if time.monotonic() > self._told.get(pool, 0.0):
-            self._connections.call(LISTENING, (pool,))
-            self._told[pool] = time.monotonic() + TELL_AGAIN_SECONDS
+            _, is_noted = self._connections.call(LISTENING, (pool,))[0]
+            if is_noted:  # a pool that does not exist yet has no place for it: its first push calls
+                self._told[pool] = time.monotonic() + TELL_AGAIN_SECONDS
 
     def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._pid != os.getpid():
