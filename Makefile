@@ -20,7 +20,7 @@ demo: $(READY) ## watch a small fleet lose a worker and no work
 	@$(BIN)/python -m sprat demo
 
 test: export SPRAT_TEST_REQUIRE_SERVERS = 1
-test: lint types ## lint, types and every test: what CI runs
+test: lint types ## lint, types and every test
 	tools/packages redis-server postgresql pgbouncer prometheus chromium
 	$(PYTEST) -n auto -m "not alone" || $(AGAIN)
 	$(PYTEST) -m alone || $(AGAIN)
