@@ -1,10 +1,12 @@
 """Runs all contenders in turn on each store and rewrites their part of docs/benchmarks.md.
 
-`python -m bench.peers [redis|postgres|sqlite ...]`; `--quick`: a tenth of the work, printed only.
+`python -m bench.peers [redis|postgres|sqlite ...] [--only sprat,PgQueuer]`; `--quick`: a tenth of
+the work. Only the whole of it is written into the page.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import platform
 import sys
@@ -15,7 +17,7 @@ import sprat
 from bench import environment
 from bench.measure import QUICK, Figures, Target, median, table, targets
 from bench.page import write
-from bench.peers.cases import CASES
+from bench.peers.cases import CASES, Case
 from bench.peers.servers import Postgres, Redis, Server, Sqlite
 from bench.peers.trial import Contender, draining, pushing, waiting
 
@@ -46,23 +48,32 @@ def one(contender: Contender, server: Server) -> Figures:
     }
 
 
-def section(name: str) -> tuple[str, list[Target]]:
+def section(name: str, only: Sequence[str]) -> tuple[str, list[Target]]:
     server = PLACES[name]()
     try:
-        contenders = [make() for make in CASES[PLACES[name]]]
+        contenders, absent = gather(CASES[PLACES[name]], only)
         found = measure(contenders, server)
     finally:
         server.stop()
-    kept = promises(name, found)
-    text = "\n\n".join(
-        [
-            f"### {server.version}: {server.settings}",
-            running(found),
-            resting(found),
-            targets("against the best other", kept),
-        ]
-    )
-    return text, kept
+    parts = [f"### {server.version}: {server.settings}", running(found), *absent, resting(found)]
+    kept = [] if only else promises(name, found)
+    if kept:
+        parts.append(targets("against the best other", kept))
+    return "\n\n".join(parts), kept
+
+
+def gather(cases: Sequence[Case], only: Sequence[str]) -> tuple[list[Contender], list[str]]:
+    """Who runs, and a sentence about each that cannot run here."""
+    contenders: list[Contender] = []
+    absent: list[str] = []
+    for case in cases:
+        if only and not case.contender.name.startswith(tuple(only)):
+            continue
+        try:
+            contenders.append(case.ready())
+        except environment.NoPython as why:
+            absent.append(f"{case.contender.name} was not run: {why}.")
+    return contenders, absent
 
 
 def running(found: Measured) -> str:
@@ -95,7 +106,8 @@ def resting(found: Measured) -> str:
 
 
 def promises(name: str, found: Measured) -> list[Target]:
-    ours, others = found[0][1], [figures for contender, figures in found[2:] if contender.waits]
+    ours = found[0][1]
+    others = [figures for one, figures in found if one.waits and not one.is_ours]
     bare = next((figures for contender, figures in found if not contender.waits), None)
 
     def more(what: str, name: str) -> Target:
@@ -122,10 +134,19 @@ def cpu(figures: Figures) -> float:
     return float(figures["worker_cpu"] + figures["server_cpu"])
 
 
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.peers")
+    parser.add_argument("stores", nargs="*", choices=[[], *PLACES], metavar="|".join(PLACES))
+    parser.add_argument("--only", default="", help="names of contenders, with commas between")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work")
+    return parser.parse_args()
+
+
 def main() -> None:
     began = time.monotonic()
-    chosen = [word for word in sys.argv[1:] if not word.startswith("-")] or list(PLACES)
-    found = [section(name) for name in chosen]
+    given = arguments()
+    chosen, only = given.stores or list(PLACES), [name for name in given.only.split(",") if name]
+    found = [section(name, only) for name in chosen]
     kept = [one for _, promised in found for one in promised]
     facts = [
         f"`make bench-peers`, {datetime.date.today().isoformat()}, sprat {sprat.__version__}, "
@@ -136,7 +157,7 @@ def main() -> None:
     text = "\n\n".join(["\n".join(f"- {fact}" for fact in facts), *(text for text, _ in found)])
     print(text)
     print(f"took {time.monotonic() - began:.0f} s", file=sys.stderr)
-    if not QUICK and len(chosen) == len(PLACES):
+    if not QUICK and not only and len(chosen) == len(PLACES):
         write("make bench-peers", text)
 
 

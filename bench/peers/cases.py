@@ -4,7 +4,7 @@ the queue offers that; where it does not, the settings say so."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from bench import environment
 from bench.peers.servers import Postgres, Redis, Server, Sqlite
@@ -13,35 +13,57 @@ from bench.peers.trial import Contender
 HIREDIS = "hiredis==3.5.0"
 
 
-def _peer(name: str, pinned: tuple[str, ...], **how: object) -> Callable[[], Contender]:
-    """Its environment is made when it is its turn."""
+@dataclass(frozen=True)
+class Case:
+    """A contender whose environment is made when it is its turn: `Contender.python` is unknown
+    before."""
+
+    contender: Contender
+    pinned: tuple[str, ...] = ()  # none: it runs where we do
+    needs: tuple[int, int] = (3, 0)  # of Python
+
+    def ready(self) -> Contender:
+        """Raises NoPython where this machine has none that is new enough."""
+        if not self.pinned:
+            return replace(self.contender, python=sys.executable)
+        base = environment.newer_python(self.needs)
+        python = environment.python(self.pinned, base)
+        if base == sys.executable:
+            return replace(self.contender, python=python)
+        version = environment.about(base)[1]
+        settings = f"{self.contender.settings}; Python {version}"
+        return replace(self.contender, python=python, settings=settings)
+
+
+def _peer(
+    name: str, pinned: tuple[str, ...], *, needs: tuple[int, int] = (3, 0), **how: object
+) -> Case:
     label = f"{name} {pinned[0].partition('==')[2]}"
-
-    def make() -> Contender:
-        return Contender(name=label, python=environment.python(pinned), **how)  # type: ignore[arg-type]
-
-    return make
+    contender = Contender(name=label, python="", **how)  # type: ignore[arg-type]
+    return Case(contender, pinned, needs)
 
 
-def _ours(name: str, ahead: int, jobs: int, settings: str) -> Callable[[], Contender]:
+def _ours(name: str, ahead: int, jobs: int, settings: str) -> Case:
     work = ("{python}", "-m", "side", "peer_sprat", "work", str(ahead))
-    return lambda: Contender(
+    contender = Contender(
         name=name,
-        python=sys.executable,
+        python="",
         script="peer_sprat",
         one=work,
         best=work,
         processes=2,
         jobs=jobs,
         settings=settings,
+        is_ours=True,
     )
+    return Case(contender)
 
 
-def _floor(script: str, batch: int, pinned: tuple[str, ...]) -> Callable[[], Contender]:
+def _floor(script: str, batch: int, pinned: tuple[str, ...]) -> Case:
     work = ("{python}", "-m", "side", script, "work")
-    return lambda: Contender(
+    contender = Contender(
         name="bare statements, no library",
-        python=environment.python(pinned),
+        python="",
         script=script,
         one=work,
         best=work,
@@ -50,12 +72,13 @@ def _floor(script: str, batch: int, pinned: tuple[str, ...]) -> Callable[[], Con
         settings=f"{batch} at a time: no lease, no token, no retry",
         waits=False,
     )
+    return Case(contender, pinned)
 
 
 AHEAD = _ours("sprat", 100, 20_000, "claim_ahead 100, isolation none")
 ALONE = _ours("sprat, one at a time", 1, 5_000, "claim_ahead 1, isolation none")
 
-CASES: dict[type[Server], list[Callable[[], Contender]]] = {
+CASES: dict[type[Server], list[Case]] = {
     Redis: [
         AHEAD,
         ALONE,
@@ -163,6 +186,17 @@ CASES: dict[type[Server], list[Callable[[], Contender]]] = {
             settings="10 at a time, finished jobs deleted",
             jobs=1000,
         ),
+        _peer(
+            "Oban",
+            ("oban==0.7.0", "psycopg[binary]==3.3.8", "uvloop==0.23.0"),
+            needs=(3, 12),
+            script="peer_oban",
+            one=("{python}", "-m", "side", "peer_oban", "work"),
+            best=("{python}", "-m", "side", "peer_oban", "work"),
+            processes=2,
+            settings="100 at a time, uvloop, no log of each job",
+            jobs=3000,
+        ),
         _floor("floor_postgres", 100, ("psycopg[binary]==3.3.8",)),
     ],
     Sqlite: [
@@ -174,7 +208,27 @@ CASES: dict[type[Server], list[Callable[[], Contender]]] = {
             script="peer_huey",
             one=("{bin}/huey_consumer", "peer_huey.huey", "-w", "1", "-k", "thread"),
             best=("{bin}/huey_consumer", "peer_huey.huey", "-w", "2", "-k", "process"),
-            settings="fsync; a job is forgotten when it is handed out",
+            settings="a job is forgotten when it is handed out",
+            jobs=2000,
+        ),
+        _peer(
+            "litequeue",
+            ("litequeue==0.9",),
+            script="peer_litequeue",
+            one=("{python}", "-m", "side", "peer_litequeue", "work"),
+            best=("{python}", "-m", "side", "peer_litequeue", "work"),
+            processes=2,
+            settings="has no worker: a loop of pop() and done(), looks every 50 ms",
+            jobs=2000,
+        ),
+        _peer(
+            "persist-queue",
+            ("persist-queue==1.1.0",),
+            script="peer_persistqueue",
+            one=("{python}", "-m", "side", "peer_persistqueue", "work"),
+            best=("{python}", "-m", "side", "peer_persistqueue", "work"),
+            settings="has no worker: a loop of get() and ack(), looks every 50 ms; one process",
+            jobs=2000,
         ),
     ],
 }

@@ -1,10 +1,11 @@
 """Huey on Redis or SQLite: a job is forgotten when it is handed out; results not kept."""
 
 from huey import RedisHuey, SqliteHuey
-from side import URL, mark
+from side import IS_WORKER, URL, mark
 
 if URL.startswith("sqlite:"):
-    huey = SqliteHuey("bench", filename=URL.removeprefix("sqlite:///"), results=False, fsync=True)
+    file = URL.removeprefix("sqlite:///")
+    huey = SqliteHuey("bench", filename=file, results=False, fsync=not IS_WORKER)  # as ours
 else:
     huey = RedisHuey("bench", url=URL, results=False, blocking=True)
 

@@ -128,7 +128,7 @@ class Postgres(Server):
 class Sqlite(Server):
     """No server: a file for each measurement."""
 
-    settings = "WAL; what a crash of a process keeps"
+    settings = "WAL; every push synced, workers safe against a crash of a process"
     version = "SQLite"
 
     def __init__(self) -> None:

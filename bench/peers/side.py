@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 URL = os.environ.get("BENCH_URL", "")
+IS_WORKER = bool(os.environ.get("BENCH_WORKER"))
 _marks: list[int] = []
 
 
