@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fleets import Fleet, eventually, kill, parent_of
+from fleets import Fleet, eventually, is_alive, kill, parent_of
 
 from sprat.model import WorkerRecord
 
@@ -71,8 +71,7 @@ def test_a_worker_that_leaves_while_work_remains_causes_the_next(starting: Fleet
     assert len({starting.item(i).claimed_by for i in ids}) == 5
 
 
-@pytest.mark.parametrize("dead", ["workers and nests", "nests"])
-def test_a_killed_fleet_is_healed_by_the_next_check(starting: Fleet, dead: str) -> None:
+def test_a_killed_fleet_is_healed_by_the_next_check(starting: Fleet) -> None:
     starting.set(handler="jobs:slow_at_first", heartbeat_seconds=0.5, max_workers=3)
     ids = [starting.push() for _ in range(3)]
     starting.until("start", 3)
@@ -102,6 +101,39 @@ def test_workers_outlive_their_nest_and_start_another(starting: Fleet, tmp_path:
     (tmp_path / "go").touch()
     starting.until_done(2)
     assert set(starting.starts().values()) == {1}
+
+
+def test_a_nest_that_dies_just_after_its_last_worker_left_is_followed(
+    starting: Fleet, tmp_path: Path
+) -> None:
+    """Its worker saw it alive and relied on it; it is killed before it has noticed."""
+    starting.set(handler="jobs:wait_for_file", max_jobs=1, max_workers=1)
+    starting.push(file=str(tmp_path / "go"))
+    starting.until("start")
+    [worker] = starting.workers("active")
+    nest = parent_of(worker.pid)
+    kill(nest, signal.SIGSTOP)
+    starting.push(file=str(tmp_path / "go"))
+    (tmp_path / "go").touch()
+    eventually(lambda: not is_alive(worker.pid))
+    kill(nest)
+    starting.until_done(2)
+    assert set(starting.starts().values()) == {1}
+
+
+def test_a_nest_that_was_told_to_leave_and_is_killed_is_not_followed(
+    starting: Fleet, tmp_path: Path
+) -> None:
+    """As a service manager stops what does not stop by itself."""
+    starting.set(handler="jobs:wait_for_file", max_jobs=1, max_workers=1)
+    ids = [starting.push(file=str(tmp_path / "go")) for _ in range(2)]
+    starting.until("start")
+    [worker] = starting.workers("active")
+    os.killpg(os.getpgid(worker.pid), signal.SIGTERM)
+    kill(parent_of(worker.pid))
+    (tmp_path / "go").touch()
+    starting.until_gone()
+    assert sorted(starting.item(i).status for i in ids) == ["done", "pending"]
 
 
 def test_a_push_survives_a_fleet_that_cannot_be_started(

@@ -5,6 +5,9 @@ nest's errands there: report workers that were killed, and run the next scaling 
 long as there are workers: an errand then costs neither a fork nor an open, and because somebody
 always has the file open, none of the short-lived workers is the first to open it (the first one
 has to read all of SQLite's log).
+
+A nest says farewell when it lets its clerk go. One that is killed does not: if work waits, its clerk
+then starts another nest, because a worker may have left a moment ago and relied on this one.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ import sys
 
 from sprat import checker, insight, jsontext, model, scale_set
 from sprat.errors import SpratError
-from sprat.launchers.process import OrderedLauncher
+from sprat.launchers.process import ORDER, OrderedLauncher, start_nest
 from sprat.record import Record
 from sprat.scaling import policies
 from sprat.scaling.brake import pause_left
+from sprat.signals import STOP_SIGNALS
 from sprat.store import open_store
 
 TYPE_CHECKING = False
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from sprat.store import Store
 
 TRIES = 2  # of an errand whose clerk was killed
+FAREWELL = b"\n"  # instead of an errand
 MOST_FAILURES = 10  # launches in a row, minutes in all; then it takes a push or a check to try
 
 
@@ -84,11 +89,18 @@ class Clerk:
     def dismiss(self) -> None:
         """Let it close the store and leave."""
         if self._pid:
+            self._write(FAREWELL)
             self.forget()
             try:
                 os.waitpid(self._pid, 0)
             except ChildProcessError:
-                pass  # the nest met it among its workers
+                pass  # the user's code waits for children too
+            self._pid = 0
+
+    def ended(self, pid: int) -> None:
+        """The nest met this process among its workers: was it this one?"""
+        if pid == self._pid:
+            self.forget()
             self._pid = 0
 
     def forget(self) -> None:
@@ -98,9 +110,20 @@ class Clerk:
             os.close(self._from)
             self._to = self._from = -1
 
+    def tell(self, number: int) -> None:
+        """Pass a signal on: nobody wants this nest to be followed by another."""
+        if self._pid:
+            try:
+                os.kill(self._pid, number)
+            except ProcessLookupError:
+                pass
+
     def _send(self, line: bytes) -> bool:
         if not self._pid:
             self._begin()
+        return self._write(line)
+
+    def _write(self, line: bytes) -> bool:
         try:
             while line:
                 line = line[os.write(self._to, line) :]
@@ -229,16 +252,20 @@ ERRANDS: dict[str, Callable[..., Orders]] = {
 
 
 def _serve(url: str, pool: str, read: int, write: int) -> None:
-    """Run errands until the nest closes its end, or is gone. What cannot be done is answered
-    with why."""
+    """Run errands until the nest says farewell, or is gone. What cannot be done is answered with
+    why."""
     code = 1
+    told_to_leave: list[int] = []
     try:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)  # they are for the workers; the nest passes on
+        for number in STOP_SIGNALS:  # they are for the workers; this one goes with its nest
+            signal.signal(number, lambda told, _: told_to_leave.append(told))
         store = open_store(url)
-        while line := _line(read):
+        while (line := _line(read)) not in (FAREWELL, b""):
             name, *arguments = jsontext.loads(line.decode())
             _answer(write, _do(store, pool, name, arguments))
+        if not line and not told_to_leave and store.pool(pool).size():
+            settings = store.pool(pool).state().settings
+            start_nest(url, pool, settings, order=os.environ.get(ORDER))
         store.close()
         code = 0
     except SpratError as error:

@@ -162,7 +162,9 @@ class Nest:
                 return gone
             worker_id = self._children.pop(pid, None)
             code = os.waitstatus_to_exitcode(status)
-            if worker_id is not None and code != WAS_TOLD_TO:  # None: the clerk, or the user's
+            if worker_id is None:
+                self._clerk.ended(pid)
+            elif code != WAS_TOLD_TO:
                 gone.append((worker_id, _how(code)))
                 until = time.monotonic() + FLOCK_SECONDS
         return gone or None
@@ -177,6 +179,7 @@ class Nest:
 
     def _pass_on(self, number: int, _: object) -> None:
         self._told_to_leave = True
+        self._clerk.tell(number)
         for pid in list(self._children):
             try:
                 os.kill(pid, number)
