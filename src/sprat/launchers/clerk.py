@@ -6,8 +6,8 @@ long as there are workers: an errand then costs neither a fork nor an open, and 
 always has the file open, none of the short-lived workers is the first to open it (the first one
 has to read all of SQLite's log).
 
-A nest says farewell when it lets its clerk go. One that is killed does not: if work waits, its clerk
-then starts another nest, because a worker may have left a moment ago and relied on this one.
+A nest says farewell when it lets its clerk go. One that is killed does not: if work waits, its
+clerk then starts another nest, because a worker may have left a moment ago, relying on this one.
 """
 
 from __future__ import annotations
