@@ -36,6 +36,7 @@ class WorkPool:
         self._after_configure = after_configure
         self._tokens: dict[str, str | None] = {}
         self._older_tokens: dict[str, str | None] = {}
+        self._known: tuple[Worker | None, WorkerRef | None] = (None, None)
 
     def __repr__(self) -> str:
         return f"WorkPool({self.name!r})"
@@ -182,9 +183,13 @@ class WorkPool:
         step: one durable write a job."""
         if type(claim) is not int or not 0 <= claim <= MAX_CLAIM:
             payload.whole(claim, "the number of items to claim", 0, MAX_CLAIM)
+        known, ref = self._known
+        if ref is None or known is not worker:
+            ref = worker_ref(worker)
+            self._known = worker, ref  # in one step: threads may share this pool
         answer = self._backend.exchange(
             self.name,
-            worker_ref(worker),
+            ref,
             settlements=settlements,
             start=None if start is None else self._claim(start),
             claim=claim,
@@ -201,7 +206,11 @@ class WorkPool:
         text = None if result is None else payload.encode(result, "result")
         if seconds is not None:
             payload.seconds(seconds, "the run time")
-        item_id, token = self._claim(item)
+        token: str | None
+        if type(item) is model.WorkItem:
+            item_id, token = item.id, item.token
+        else:
+            item_id, token = self._claim(item)
         return model.Settlement.of((item_id, token, model.COMPLETE, text, None, 0.0, seconds))
 
     def failure(

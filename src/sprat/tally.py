@@ -9,6 +9,8 @@ from sprat.histogram import bin_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Event = tuple[str, str, int, float]  # pool, kind, how many, seconds that it took
+    Job = tuple[str, float, float, float | None]  # pool, when claimed, its wait; the last one's run
+    Sums = dict[tuple[str, int, str, int], list[float]]  # by pool, bucket, kind and bin
     Row = tuple[str, int, int, str, int, float, float, float]
 
 FINE = 10  # seconds a bucket
@@ -55,24 +57,28 @@ class Notes:
 
     def __init__(self) -> None:
         self.held: list[tuple[float, list[Event]]] = []  # with the moment of the transaction
+        self.jobs: list[Job] = []  # one was claimed, and perhaps another one completed for it
         self.due_at = 0.0  # by the monotonic clock: when to write them
 
     def __bool__(self) -> bool:
-        return bool(self.held)
+        return bool(self.held or self.jobs)
 
     def rows(self, stats: list[Event], now: float) -> list[Row]:
         """What is held, and these, for the table; `written` once that is committed."""
-        buckets: dict[int, list[Event]] = {}
+        sums: Sums = {}
         for moment, events in (*self.held, (now, stats)):
             at = int(moment // FINE) * FINE
-            if at in buckets:
-                buckets[at] += events
-            else:
-                buckets[at] = [*events]
+            for pool, kind, n, took in events:
+                _add(sums, pool, at, kind, took, n)
+        for pool, moment, waited, ran in self.jobs:
+            at = int(moment // FINE) * FINE
+            _add(sums, pool, at, "wait", waited)
+            if ran is not None:
+                _add(sums, pool, at, "run", ran)
+                _add(sums, pool, at, "done", 0.0)
         return [
             (pool, FINE, at, kind, number, n, total, squares)
-            for at, events in buckets.items()
-            for (pool, kind, number), (n, total, squares) in _sums(events).items()
+            for (pool, at, kind, number), (n, total, squares) in sums.items()
         ]
 
     def is_due(self) -> bool:
@@ -83,20 +89,17 @@ class Notes:
 
     def written(self) -> None:
         self.held = []
+        self.jobs = []
         self.due_at = time.monotonic() + HOLD_SECONDS
 
 
-def _sums(events: list[Event]) -> dict[tuple[str, str, int], list[float]]:
-    """How many, their seconds and squared seconds, by pool, kind and bin. In one piece: it is
-    three turns of the loop a job."""
-    sums: dict[tuple[str, str, int], list[float]] = {}
-    for pool, kind, n, took in events:
-        seconds = took if took > 0.0 else 0.0
-        key = (pool, kind, bin_of(seconds) if seconds else 0)
-        row = sums.get(key)
-        if row is None:
-            row = sums[key] = [0, 0.0, 0.0]
-        row[0] += n
-        row[1] += seconds
-        row[2] += seconds * seconds
-    return sums
+def _add(sums: Sums, pool: str, at: int, kind: str, took: float, n: int = 1) -> None:
+    """How many, their seconds and squared seconds. Called three times a job."""
+    seconds = took if took > 0.0 else 0.0
+    key = (pool, at, kind, bin_of(seconds) if seconds else 0)
+    row = sums.get(key)
+    if row is None:
+        row = sums[key] = [0, 0.0, 0.0]
+    row[0] += n
+    row[1] += seconds
+    row[2] += seconds * seconds

@@ -45,7 +45,7 @@ class SqliteBackend(Backend):
         announced: bool = False,
     ) -> model.Exchange:
         if claim == 1 and worker is not None and start is None and len(settlements) < 2:
-            return self._write(express.exchange, pool, worker, settlements, announced)
+            return express.exchange(self._connection, pool, worker, settlements, announced)
         return self._write(
             claims.exchange,
             pool,

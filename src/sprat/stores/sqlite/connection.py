@@ -73,10 +73,10 @@ class Connection:
         self.path = os.path.abspath(path)
         self.bell = Bell(self.path + "-bell")
         self.patience = Patience(self.path + "-wal")
-        self._sync_all = sync_all
-        self._lock = _thread.allocate_lock()
+        self.lock = _thread.allocate_lock()
+        self.notes = Notes()
+        self.sync_all = sync_all
         self._tally = Tally()
-        self._notes = Notes()
         self._synced: bool | None = True
         self._inherited: list[apsw.Connection] = []
         self._db: apsw.Connection | None = None
@@ -89,13 +89,14 @@ class Connection:
         self, verb: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a verb that only reads; it sees one moment."""
-        with self._lock:
+        with self.lock:
             try:
-                db = self._begin("BEGIN", None)
+                db = self._ready(None)
+                self._run("BEGIN")
                 answer = verb(Transaction(db, self._cursor), *args, **kwargs)
-                self._cursor.execute("COMMIT")
+                self._run("COMMIT")
             except BaseException as error:
-                self._undo(error)
+                self.undo(error)
                 raise
         return answer
 
@@ -103,80 +104,108 @@ class Connection:
         self, verb: Callable[Concatenate[WriteTransaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a verb that writes, whole or not at all."""
-        return self._write(self._sync_all, verb, args, kwargs)
+        return self._write(self.sync_all, True, verb, args, kwargs)
 
     def write_synced(
         self, verb: Callable[Concatenate[WriteTransaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The same, and it is on disk when this returns."""
-        return self._write(True, verb, args, kwargs)
+        """The same, and it is on disk when this returns, with its statistics: whoever pushes may
+        not write again for long."""
+        return self._write(True, False, verb, args, kwargs)
 
     def _write(
-        self, synced: bool, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        synced: bool,
+        holds: bool,
+        verb: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> T:
-        with self._lock:
+        with self.lock:
             try:
-                db = self._begin("BEGIN IMMEDIATE", synced)
-                tx = WriteTransaction(db, self._cursor, self._tally)
-                if self.patience.was_long:
-                    self.patience.mark(tx)
-                answer = verb(tx, *args, **kwargs)
-                self._end(tx, synced)
+                self.begin(synced)
+                return self.finish(holds, verb, args, kwargs)
             except BaseException as error:
-                self._undo(error)
+                self.undo(error)
                 raise
+
+    # The steps of a writing transaction, for a holder of the lock (express.py takes them itself).
+    # A signal handler may raise between any two of them. The lock is let go all the same (`with`
+    # sees to it), and a transaction that was left open is undone by the next one.
+
+    def begin(self, synced: bool) -> Callable[..., Any]:
+        """Begin to write; returns what runs a statement."""
+        if self._db is None or synced is not self._synced or not self._db.get_autocommit():
+            self._ready(synced)
+        run = self._run
+        run("BEGIN IMMEDIATE")
+        if self.patience.was_long:
+            self.patience.mark(self.transaction())
+        return run
+
+    def finish(
+        self, holds: bool, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> T:
+        """Run a verb in the transaction that was begun, and commit."""
+        tx = self.transaction()
+        answer = verb(tx, *args, **kwargs)
+        self.end(tx, holds)
         if tx.rings:
             self.bell.ring()
         return answer
 
-    # A signal handler may raise between any two steps. The lock is let go all the same (`with`
-    # sees to it), and a transaction that was left open is undone by the next one.
+    def transaction(self) -> WriteTransaction:
+        """What a verb works with, in a transaction that was begun."""
+        return WriteTransaction(self._db or self._open(), self._cursor, self._tally)
 
-    def _begin(self, statement: str, synced: bool | None) -> apsw.Connection:
-        db = self._db or self._open()
-        if not db.get_autocommit():
-            db.execute("ROLLBACK")
-        if synced is not None and synced != self._synced:
-            self._synced = None  # unknown, if this is interrupted
-            db.execute("PRAGMA synchronous = " + ("FULL" if synced else "NORMAL"))
-            self._synced = synced
-        self._cursor.execute(statement)
-        return db
-
-    def _end(self, tx: WriteTransaction, synced: bool) -> None:
-        done, notes = tx.tally, self._notes
+    def end(self, tx: WriteTransaction, holds: bool) -> None:
+        """Commit, with what the transaction summed up; statistics may be held back."""
+        done, notes = tx.tally, self.notes
         if done.counts:
             tally.write_counts(tx)
             done.counts = {}
-        if synced or tx.ends or time.monotonic() >= notes.due_at:
-            tally.write_stats(tx, notes)
-            self._cursor.execute("COMMIT")
-            notes.written()
-        else:
-            self._cursor.execute("COMMIT")
+        if holds and not tx.ends and time.monotonic() < notes.due_at:
+            self._run("COMMIT")
             if done.stats:
-                notes.held.append((tx.now, done.stats))
+                notes.hold(done.stats, tx.now)
+        else:
+            tally.write_stats(tx, notes)
+            self._run("COMMIT")
+            notes.written()
         if done.stats:
             done.stats = []
 
-    def _undo(self, error: BaseException) -> None:
+    def undo(self, error: BaseException) -> None:
+        """Roll back; raises a driver's error in our words, the caller raises any other."""
         self._tally = Tally()
         if self._db is not None and not self._db.get_autocommit():
             self._db.execute("ROLLBACK")
         raise_translated(error, self.path)
+
+    def _ready(self, synced: bool | None) -> apsw.Connection:
+        """An open connection, outside of a transaction, that syncs what it should."""
+        db = self._db or self._open()
+        if not db.get_autocommit():
+            db.execute("ROLLBACK")
+        if synced is not None and synced is not self._synced:
+            self._synced = None  # unknown, if this is interrupted
+            db.execute("PRAGMA synchronous = " + ("FULL" if synced else "NORMAL"))
+            self._synced = synced
+        return db
 
     def _open(self) -> apsw.Connection:
         if self._closed:
             raise StoreUnavailable(f"the store {self.path} was closed: open it again")
         self._db = _open(self.path, self.patience)
         self._cursor = self._db.cursor()
+        self._run: Callable[..., Any] = self._cursor.execute
         self._synced = True
         return self._db
 
     def before_fork(self) -> bool:
         """Close what must not cross the fork. False if a transaction does not end: it may be
         one that the fork itself interrupted, in a signal handler."""
-        if not self._lock.acquire(timeout=BUSY_SECONDS):
+        if not self.lock.acquire(timeout=BUSY_SECONDS):
             return False
         db, self._db = self._db, None
         if db is not None:
@@ -185,23 +214,23 @@ class Connection:
         return True
 
     def after_fork_in_parent(self) -> None:
-        self._lock.release()
+        self.lock.release()
 
     def after_fork_in_child(self) -> None:
         """A connection that came along after all is neither used nor closed."""
         if self._db is not None:
             self._inherited.append(self._db)
             self._db = None
-        self._lock = _thread.allocate_lock()
+        self.lock = _thread.allocate_lock()
         self._tally = Tally()
-        self._notes = Notes()  # those that came along are the parent's to write
+        self.notes = Notes()  # those that came along are the parent's to write
         self.bell.close()
 
     def write_notes(self) -> None:
         """Write the statistics that are still held back, for somebody who reads them now."""
-        if self._notes:
+        if self.notes:
             try:
-                self._write(True, lambda tx: None, (), {})
+                self._write(True, False, lambda tx: None, (), {})
             except StoreUnavailable:  # a full disk: they go on waiting, and reading goes on
                 pass
 
@@ -212,7 +241,7 @@ class Connection:
 
     def close(self) -> None:
         self.write_notes()
-        with self._lock:
+        with self.lock:
             self._closed = True
             db, self._db = self._db, None
             self.bell.close()
@@ -227,7 +256,7 @@ class Connection:
             "driver": f"apsw {apsw.apsw_version()}",
             "sqlite": apsw.sqlite_lib_version(),
             "schema": self.read(lambda tx: tx.db.pragma("user_version")),
-            "synced": "every write" if self._sync_all else "pushes",
+            "synced": "every write" if self.sync_all else "pushes",
             "clock_ahead_seconds": round(self.read(lambda tx: tx.now) - time.time(), 3),
         }
 

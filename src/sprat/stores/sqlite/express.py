@@ -16,9 +16,10 @@ from sprat.stores.sqlite import claims
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from sprat.backend import WorkerRef
-    from sprat.stores.sqlite.connection import WriteTransaction
+    from sprat.stores.sqlite.connection import Connection
 
 # All that decides, in one look; there is a row only if nothing is special.
 _LOOK = """
@@ -57,7 +58,7 @@ WHERE pool_name = ? AND grp = ''
 
 
 def exchange(
-    tx: WriteTransaction,
+    connection: Connection,
     pool: str,
     worker: WorkerRef,
     settlements: Sequence[model.Settlement],
@@ -65,32 +66,44 @@ def exchange(
 ) -> model.Exchange:
     """At most one settlement, and one claim. In one piece, with flat tuples: a call, or a list
     in between, is a hundredth of what a job costs."""
-    run = tx.run
     worker_id, incarnation = worker
-    seen = None
-    if not settlements:
-        seen = run(LOOK_FIRST, (worker_id, pool, time.monotonic(), incarnation)).fetchone()
-    else:
-        held_id, held_token, outcome, result, _, _, seconds = settlements[0]
-        if outcome == model.COMPLETE:
-            about = (worker_id, pool, time.monotonic(), incarnation, held_id, held_token)
-            seen = run(LOOK_NEXT, about).fetchone()
-    if seen is None:
-        return claims.exchange(
-            tx, pool, worker, settlements=settlements, start=None, claim=1, announced=announced
-        )
-    (now, held, claimed_at, seq, ready_at, item_id, data, attempts, max_retries, priority, key,
-     epoch, checkpoint, progress, note, error, created_at, given_back) = seen  # fmt: skip
-    tx.now = now
-    token = os.urandom(8).hex()
-    stats = tx.tally.stats
-    if settlements:
-        run(claims.COMPLETE, (held, result, now))
-        stats.append((pool, "run", 1, now - claimed_at if seconds is None else seconds))
-        stats.append((pool, "done", 1, 0.0))
-    run(CLAIM, (seq, worker_id, now, token))
-    stats.append((pool, "wait", 1, now - ready_at))
-    run(COUNT_NEXT if settlements else COUNT_FIRST, (pool,))
+    with connection.lock:
+        try:
+            run = connection.begin(connection.sync_all)
+            moment = time.monotonic()
+            seen = ran = None
+            if not settlements:
+                seen = run(LOOK_FIRST, (worker_id, pool, moment, incarnation)).fetchone()
+            else:
+                held_id, held_token, outcome, result, _, _, ran = settlements[0]
+                if outcome == model.COMPLETE:
+                    about = (worker_id, pool, moment, incarnation, held_id, held_token)
+                    seen = run(LOOK_NEXT, about).fetchone()
+            if seen is None:
+                rest: dict[str, Any] = {"settlements": settlements, "announced": announced}
+                rest |= {"start": None, "claim": 1}
+                return connection.finish(True, claims.exchange, (pool, worker), rest)
+            (now, held, claimed_at, seq, ready_at, item_id, data, attempts, max_retries, priority,
+             key, epoch, checkpoint, progress, note, error, created_at,
+             given_back) = seen  # fmt: skip
+            token = os.urandom(8).hex()
+            if settlements:
+                run(claims.COMPLETE, (held, result, now))
+                run(CLAIM, (seq, worker_id, now, token))
+                run(COUNT_NEXT, (pool,))
+                if ran is None:
+                    ran = now - claimed_at
+            else:
+                run(CLAIM, (seq, worker_id, now, token))
+                run(COUNT_FIRST, (pool,))
+            if moment < connection.notes.due_at:
+                run("COMMIT")
+            else:
+                connection.end(connection.transaction(), holds=True)
+            connection.notes.jobs.append((pool, now, now - ready_at, ran))
+        except BaseException as error:
+            connection.undo(error)
+            raise
     saved = None if checkpoint is None else jsontext.loads(checkpoint)
     item = model.WorkItem.of(
         (item_id, pool, jsontext.loads(data), model.CLAIMED, attempts + 1, max_retries, priority,
