@@ -11,20 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE, eventually
 
 from sprat.errors import InvalidInput
 from sprat.regional_pool import RegionalPool
 from sprat.worker_pool import Job, PoolClosed, WorkerPool, WorkerStats
 from sprat.worker_process import WorkerDied
-
-PATIENCE = 30.0
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.002)
 
 
 class Gate:
@@ -94,7 +86,7 @@ def test_4_6_four_to_one_under_a_backlog_ends_within_one_job() -> None:
     for gate in gates:
         gate.open.set()
     assert after.begun.acquire(timeout=PATIENCE)
-    until(lambda: numbers(pool.get_stats()) == (1, 1, 0, 0))
+    eventually(lambda: numbers(pool.get_stats()) == (1, 1, 0, 0))
     assert pool.get_stats().queue_depth == 19
     after.open.set()
     assert pool.shutdown(PATIENCE)
@@ -246,7 +238,7 @@ def test_4_11_jobs_are_routed_to_the_pool_of_their_region() -> None:
     assert [us.get_stats().queue_depth, eu.get_stats().queue_depth] == [0, 2]
     both.scale_to({"us": 0, "eu": 1})
     both.submit_job(job(int))  # to where there are workers
-    until(lambda: both.get_stats()["eu"].jobs_completed == 3)
+    eventually(lambda: both.get_stats()["eu"].jobs_completed == 3)
     with pytest.raises(InvalidInput, match="there is no region 'mars': one of us, eu"):
         both.submit_job(job(int, region="mars"))
     with pytest.raises(InvalidInput, match="there is no region 'mars'"):
@@ -324,7 +316,7 @@ def test_4_6_processes_run_beside_each_other_and_drain(tmp_path: Path) -> None:
         assert (seen.jobs_completed, seen.jobs_failed, seen.total_workers) == (6, 4, 1)
         assert pool.shutdown(PATIENCE)
     for pid in pids:
-        until(lambda pid=pid: not is_alive(pid))
+        eventually(lambda pid=pid: not is_alive(pid))
 
 
 def is_alive(pid: int) -> bool:

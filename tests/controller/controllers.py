@@ -13,16 +13,16 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+from patience import PATIENCE, eventually
 
 from sprat.store import Store, open_store
 
 SPRAT = (sys.executable, "-m", "sprat")
 MARKER = "SPRAT_CONTROLLER_UNDER_TEST"
 POOL = "papers"
-PATIENCE = 60.0  # seconds; nothing is proven by it, it only ends a test that hangs
 OURS = ("SPRAT_", "ORCHESTRATOR_", "TENANT_", "MACHINE_", "MIN_", "MAX_", "TARGET_", "SCALE_")
 
 JOBS = """\
@@ -45,20 +45,6 @@ def until_told(data):
         time.sleep(0.02)
     return data["n"]
 """
-
-T = TypeVar("T")
-
-
-def eventually(condition: Callable[[], T], what: object = None, within: float = PATIENCE) -> T:
-    """What the condition answers as soon as it is true."""
-    end = time.monotonic() + within
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        shown = what() if callable(what) else what
-        assert time.monotonic() < end, f"not within {within:g} s: {shown or condition}"
-        time.sleep(0.05)
 
 
 class Program:

@@ -5,35 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import docker
+import patience
 
 from sprat import checker, model
 from sprat.store import open_store
 
 IMAGE = "localhost/sprat:test"
 POOL = "papers"
-PATIENCE = 180.0  # seconds; nothing is proven by it, it only ends a test that hangs
+PATIENCE = 180.0  # seconds: an engine takes longer than a process
 QUICK = {"idle_seconds": 0.3, "heartbeat_seconds": 10.0, "retry_base_seconds": 0.05}
 
-T = TypeVar("T")
-
-
-def eventually(condition: Callable[[], T], what: object = None, within: float = PATIENCE) -> T:
-    """What the condition answers as soon as it is true."""
-    end = time.monotonic() + within
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        shown = what() if callable(what) else what
-        assert time.monotonic() < end, f"not within {within:g} s: {shown or condition}"
-        time.sleep(0.1)
+eventually = partial(patience.eventually, within=PATIENCE)
 
 
 class Yard:

@@ -8,26 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+from patience import PATIENCE, eventually
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 MARKER = "SPRAT_EXAMPLE_UNDER_TEST"
-PATIENCE = 90.0  # seconds; nothing is proven by it, it only ends a test that hangs
-
-T = TypeVar("T")
-
-
-def eventually(condition: Callable[[], T], what: Callable[[], object] = lambda: None) -> T:
-    """What the condition answers as soon as it is true."""
-    end = time.monotonic() + PATIENCE
-    while not (answer := condition()):
-        assert time.monotonic() < end, what()
-        time.sleep(0.02)
-    return answer
 
 
 class Example:

@@ -6,9 +6,10 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+
+from patience import PATIENCE, eventually
 
 from sprat import checker, model
 from sprat.store import open_store
@@ -16,21 +17,6 @@ from sprat.store import open_store
 HERE = Path(__file__).parent
 MARKER = "SPRAT_FLEET_UNDER_TEST"
 POOL = "papers"
-PATIENCE = 30.0  # seconds; nothing is proven by it, it only ends a test that hangs
-
-T = TypeVar("T")
-
-
-def eventually(condition: Callable[[], T], within: float = PATIENCE, what: object = None) -> T:
-    """What the condition answers as soon as it is true."""
-    end = time.monotonic() + within
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        shown = what() if callable(what) else what
-        assert time.monotonic() < end, f"not within {within:g} s: {shown or condition}"
-        time.sleep(0.01)
 
 
 class Fleet:
@@ -79,10 +65,10 @@ class Fleet:
         return found
 
     def until_done(self, n: int, within: float = PATIENCE) -> None:
-        eventually(lambda: self.pool.counts().done == n, within, what=self.pool.counts)
+        eventually(lambda: self.pool.counts().done == n, self.pool.counts, within)
 
     def until_status(self, item_id: str, status: str, within: float = PATIENCE) -> model.WorkItem:
-        eventually(lambda: self.item(item_id).status == status, within, lambda: self.item(item_id))
+        eventually(lambda: self.item(item_id).status == status, lambda: self.item(item_id), within)
         return self.item(item_id)
 
     # -- what the jobs say ------------------------------------------------------------------
@@ -96,7 +82,7 @@ class Fleet:
         return [rest for first, *rest in self.lines() if first == what]
 
     def until(self, what: str, n: int = 1, within: float = PATIENCE) -> list[list[str]]:
-        eventually(lambda: len(self.happened(what)) >= n, within, lambda: (what, self.lines()))
+        eventually(lambda: len(self.happened(what)) >= n, lambda: (what, self.lines()), within)
         return self.happened(what)
 
     def starts(self) -> Counter[str]:
@@ -125,7 +111,7 @@ class Fleet:
 
     def until_gone(self, within: float = PATIENCE) -> None:
         """All processes leave by themselves."""
-        eventually(lambda: not self.processes(), within, self.processes)
+        eventually(lambda: not self.processes(), self.processes, within)
 
     def end(self) -> None:
         """Stop what is still there, by its id; those that were being forked as well."""

@@ -7,12 +7,13 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import patience
 from lightkube import ApiError, Client, KubeConfig
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Namespace, Pod, Secret, ServiceAccount
@@ -27,6 +28,7 @@ IMAGE = "localhost/sprat:test"
 NODE = NODE_ADDRESS  # here pods that have a network of their own reach the tests
 # A kubelet of 1.20 takes its time to clear a pod away, and the machine may be busy with others.
 PATIENCE = 120.0
+until = partial(patience.eventually, within=PATIENCE)
 # This server is of 1.20. What became stable later is known to it under these names.
 EARLIER = {
     "batch/v1 CronJob": "batch/v1beta1",
@@ -142,15 +144,6 @@ class Room:
         for pod in self.client.list(Pod, namespace=self.name):
             self.client.delete(Pod, pod.metadata.name, namespace=self.name, grace_period=0)
         self.client.delete(Namespace, self.name)
-
-
-def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-    """Wait for something to be so; what it is."""
-    end = time.monotonic() + patience
-    while not (found := condition()):
-        assert time.monotonic() < end, f"{what} did not come within {patience:.0f} seconds"
-        time.sleep(0.1)
-    return found
 
 
 def as_known(manifest: dict[str, Any]) -> dict[str, Any]:

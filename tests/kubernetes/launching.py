@@ -38,7 +38,7 @@ def passes_until(system: System, condition: Callable[[], Any], what: str) -> Any
             pass
         return condition()
 
-    return until(once, what, PATIENCE)
+    return until(once, what, within=PATIENCE)
 
 
 def until_done(system: System, n: int) -> None:

@@ -157,11 +157,11 @@ class System:
         return len(self.store.workers.list(status=model.LIVE, pool_id=POOL))
 
     def until_done(self, count: int) -> None:
-        until(lambda: self.pool.counts().done >= count, f"{count} done jobs", WORK_ENDS)
+        until(lambda: self.pool.counts().done >= count, f"{count} done jobs", within=WORK_ENDS)
 
     def until_empty(self) -> None:
         """Until there is no worker and no pod any more."""
-        until(lambda: not self.live() and not self.room.pods(), "an empty fleet", WORK_ENDS)
+        until(lambda: not self.live() and not self.room.pods(), "an empty fleet", within=WORK_ENDS)
 
     def check_each_done_once(self, ids: list[str]) -> None:
         """Nothing lost, nothing doubled: each item that was pushed has its own result."""

@@ -140,7 +140,8 @@ def test_what_the_worker_printed_before_it_failed_is_told(system: System) -> Non
 
 
 def test_worker_that_takes_too_much_memory_is_told(system: System) -> None:
-    system.pool.configure(handler="os:urandom", isolation="none")
+    # The lease must not end before the kubelet has said what happened.
+    system.pool.configure(handler="os:urandom", isolation="none", heartbeat_seconds=60)
     choose(system, memory_limit="100Mi")
     system.pool.push(500_000_000, max_retries=1)
     (worker,) = passes_until(system, lambda: lost(system), "the reason")

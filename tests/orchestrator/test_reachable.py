@@ -11,13 +11,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE, eventually
 from servers.orchestrator import OPEN, Served
 
 from sprat import client, health
@@ -26,7 +26,6 @@ from sprat.lifecycle import Lifecycle
 from sprat.orchestrator import fleet
 from sprat.store import Store, open_store
 
-PATIENCE = 60.0
 HEARTBEAT_SECONDS = 1.0
 JOB = """
 import os, time
@@ -45,14 +44,6 @@ def ask(url: str, path: str = "/health", method: str = "GET") -> tuple[int, Any]
     content = reply.read()
     connection.close()
     return reply.status, json.loads(content) if content else None
-
-
-def until(is_so: Callable[[], Any]) -> Any:
-    end = time.monotonic() + PATIENCE
-    while not (found := is_so()):
-        assert time.monotonic() < end, "it never came to pass"
-        time.sleep(0.02)
-    return found
 
 
 class Working:
@@ -111,7 +102,7 @@ def served(store: Store) -> Iterator[Served]:
 
 def on_port(store: Store, port: int) -> Served:
     """Another server where one was."""
-    return until(lambda: _try(store, port))  # type: ignore[no-any-return]
+    return eventually(lambda: _try(store, port))  # type: ignore[no-any-return]
 
 
 def _try(store: Store, port: int) -> Served | None:
@@ -194,18 +185,18 @@ def test_a_worker_is_registered_with_its_endpoint_and_says_what_it_does(
     tmp_path: Path, store: Store, served: Served
 ) -> None:
     with working(tmp_path, served.url) as worker:
-        until(lambda: known(store))
+        eventually(lambda: known(store))
         idle = {"status": "healthy", "worker_status": "idle", "current_operation": None}
         assert ask(worker.url) == (200, idle)
         go = tmp_path / "go"
         item = store.pool("waiting").push(str(go))
         busy = {"status": "healthy", "worker_status": "busy", "current_operation": item}
-        until(lambda: ask(worker.url) == (200, busy))
+        eventually(lambda: ask(worker.url) == (200, busy))
         (found,) = ask(served.url, "/api/v1/workers")[1]["workers"]
         assert found["endpoint_url"] == worker.url
         assert (found["status"], found["current_operation_id"]) == ("busy", item)
         go.touch()
-        until(lambda: store.get(item).status == "done")
+        eventually(lambda: store.get(item).status == "done")
     assert worker.process.returncode == 0
     assert ask(served.url, "/api/v1/workers")[1]["workers"] == [], "it left"
 
@@ -214,8 +205,8 @@ def test_a_server_that_may_probe_sees_the_worker_as_healthy(tmp_path: Path, stor
     rules = Lifecycle(probe_hosts=("127.0.0.0/8",), health_check_interval=0.2)
     served = Served(store, OPEN.replace(lifecycle=rules))
     with working(tmp_path, served.url):
-        until(lambda: known(store))
-        until(lambda: fleet.health(store.backend, "w1").worker_status == "idle")
+        eventually(lambda: known(store))
+        eventually(lambda: fleet.health(store.backend, "w1").worker_status == "idle")
         assert fleet.health(store.backend, "w1").failures == 0
     served.stop()
     served.join()
@@ -225,21 +216,21 @@ def test_a_worker_that_was_removed_registers_again(
     tmp_path: Path, store: Store, served: Served
 ) -> None:
     with working(tmp_path, served.url) as worker:
-        first = until(lambda: known(store)).incarnation
+        first = eventually(lambda: known(store)).incarnation
         ask(served.url, "/api/v1/workers/deregister/w1", "DELETE")
         worker.until("registering again")
-        until(lambda: known(store) and known(store).incarnation > first)
+        eventually(lambda: known(store) and known(store).incarnation > first)
         item = store.pool("waiting").push(str(tmp_path))  # is there: nothing to wait for
-        until(lambda: store.get(item).status == "done")
+        eventually(lambda: store.get(item).status == "done")
 
 
 def test_a_removed_worker_stops_its_job(tmp_path: Path, store: Store, served: Served) -> None:
     with working(tmp_path, served.url) as worker:
         item = store.pool("waiting").push(str(tmp_path / "never"))
-        until(lambda: ask(worker.url)[1]["current_operation"] == item)
+        eventually(lambda: ask(worker.url)[1]["current_operation"] == item)
         store.pool("waiting").pause()  # so that it is not given to it again
         ask(served.url, "/api/v1/workers/deregister/w1", "DELETE")
-        until(lambda: ask(worker.url)[1]["worker_status"] == "idle")
+        eventually(lambda: ask(worker.url)[1]["worker_status"] == "idle")
         assert "no longer ours" in worker.until("no longer ours|registering again").string
 
 
@@ -250,17 +241,17 @@ def test_what_was_finished_during_an_outage_is_reported_at_the_next_registration
     with working(tmp_path, served.url, "--isolation", "none") as worker:
         go = tmp_path / "go"
         item = store.pool("waiting").push(str(go))
-        until(lambda: ask(worker.url)[1]["current_operation"] == item)
+        eventually(lambda: ask(worker.url)[1]["current_operation"] == item)
         served.stop()
         served.join()
         go.touch()
         worker.until("registering again in 1 s")
         again = on_port(store, served.port)
         try:
-            done = until(lambda: store.get(item).status == "done" and store.get(item))
+            done = eventually(lambda: store.get(item).status == "done" and store.get(item))
             assert done.result == "waited"
             assert done.attempts == 1, "it was not run twice"
-            until(lambda: known(store))
+            eventually(lambda: known(store))
         finally:
             again.stop()
             again.join()
@@ -271,7 +262,7 @@ def test_a_worker_that_cannot_reach_its_server_leaves_when_told(
 ) -> None:
     served = Served(store)
     with working(tmp_path, served.url) as worker:
-        until(lambda: known(store))
+        eventually(lambda: known(store))
         served.stop()
         served.join()
     assert worker.process.returncode in (0, -signal.SIGTERM)
@@ -308,7 +299,7 @@ def test_without_an_orchestrator_a_worker_serves_its_health_alone(
 ) -> None:
     with working(tmp_path, store.url) as worker:
         assert ask(worker.url)[1]["worker_status"] == "idle"
-        assert until(lambda: known(store)).metadata["endpoint_url"] == worker.url
+        assert eventually(lambda: known(store)).metadata["endpoint_url"] == worker.url
 
 
 def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path, store: Store) -> None:
