@@ -20,7 +20,7 @@ MAX_DELAY_SECONDS = 10 * 365 * 86400.0
 KEPT_SETTINGS = 100  # texts of settings that need not be read again
 
 NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-_64_BITS = (1 << 64) - 1
+_31_BITS = (1 << 31) - 1
 _SCALARS = (str, int, float, bool, type(None))
 _settings: dict[str, model.PoolSettings] = {}  # as read from their text
 
@@ -113,10 +113,11 @@ def new_id() -> str:
 
 
 def new_ids(n: int) -> list[str]:
-    """Fresh ids that count up from a random one: 64 bits are drawn once a call."""
-    first = int.from_bytes(os.urandom(8))
-    moment = f"{int(time.time() * 1000):012x}"
-    return [f"{moment}{(first + i) & _64_BITS:016x}" for i in range(n)]
+    """Fresh ids that count up from a random one: 63 bits are drawn once a call."""
+    drawn = int.from_bytes(os.urandom(8)) >> 1  # one bit less: counting does not overflow
+    prefix = f"{int(time.time() * 1000):012x}{drawn >> 31:08x}"
+    first = drawn & _31_BITS
+    return [prefix + f"{number:08x}" for number in range(first, first + n)]
 
 
 def new_item(
@@ -149,11 +150,8 @@ def new_item(
 def many_like(item: model.NewItem, data: Iterable[object]) -> list[model.NewItem]:
     """Items with the options of this one and payloads of their own."""
     texts = [encode(one, "payload") for one in data]
-    _, _, *options = item
-    return [
-        model.NewItem.of((item_id, text, *options))
-        for item_id, text in zip(new_ids(len(texts)), texts, strict=True)
-    ]
+    of, options = model.NewItem.of, item[2:]
+    return [of(pair + options) for pair in zip(new_ids(len(texts)), texts, strict=True)]
 
 
 def settings_from(stored: str) -> model.PoolSettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,29 @@ def test_push_many_keeps_the_order_of_arrival(pool: WorkPool) -> None:
     assert [item.id for item in items] == ids
     assert [item.data for item in items] == list(range(50))
     assert {(item.priority, item.tenant) for item in items} == {(7, "acme")}
+
+
+@pytest.mark.parametrize("n", [1, 49, 50, 51, 100, 149])
+def test_push_many_stores_each_once_whatever_their_number(pool: WorkPool, n: int) -> None:
+    items = payload.many_like(payload.new_item(None, delay=3600.0, group="gpu"), range(n))
+    ids = pool.push_items(items)
+    assert pool.push_items(items) == ids  # the reply was lost
+    stored = pool.items(limit=1000)
+    assert [item.id for item in stored] == ids
+    assert [item.data for item in stored] == list(range(n))
+    assert {item.group for item in stored} == {"gpu"}
+    counts = pool.counts()
+    assert (counts.pending, counts.delayed, pool.stats().arrivals) == (n, n, n)
+
+
+def test_items_of_one_push_may_differ(pool: WorkPool) -> None:
+    options: list[dict[str, Any]] = [{"priority": 3}, {"delay": 60.0}, {"backlog": True}, {}, {}]
+    ids = pool.push_items([payload.new_item(n, **one) for n, one in enumerate(options)])
+    assert [item.id for item in pool.items()] == ids
+    assert [item.priority for item in pool.items()] == [3, 0, 0, 0, 0]
+    counts = pool.counts()
+    assert (counts.pending, counts.delayed, counts.backlog) == (4, 1, 1)
+    assert pool.stats().arrivals == 5
 
 
 def test_push_many_of_nothing_is_nothing(pool: WorkPool) -> None:

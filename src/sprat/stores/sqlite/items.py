@@ -19,12 +19,17 @@ INSERT INTO pool (name, has_lanes, has_tenants) VALUES (?1, ?2, ?3)
 ON CONFLICT DO UPDATE SET has_lanes = has_lanes | ?2, has_tenants = has_tenants | ?3
 WHERE has_lanes < ?2 OR has_tenants < ?3
 """
-PUSH = """
-INSERT INTO work_pool (id, pool_name, data, status, max_retries, priority, tenant, grp, key,
-                       created_at, ready_at, run_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (id) DO NOTHING
+_PUSH = """
+INSERT INTO work_pool (pool_name, status, max_retries, priority, tenant, grp, key, created_at,
+                       ready_at, run_at, id, data)
+VALUES {rows} ON CONFLICT (id) DO NOTHING
 """
+_ROW = "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?{}, ?{})"
+PUSH = _PUSH.format(rows=_ROW.format(11, 12))
+# Items that share all but id and payload, so many in one statement: to bind the values of a row
+# each time takes longer than to insert it.
+ALIKE = 50
+PUSH_ALIKE = _PUSH.format(rows=", ".join(_ROW.format(11 + 2 * n, 12 + 2 * n) for n in range(ALIKE)))
 FIND_KEY = "SELECT id, data FROM work_pool WHERE pool_name = ? AND key = ?"
 GET = f"SELECT {ITEM_COLUMNS} FROM work_pool WHERE id = ?"
 SEQ_OF = "SELECT seq FROM work_pool WHERE id = ?"
@@ -99,22 +104,43 @@ DELETE = "DELETE FROM work_pool WHERE seq = ?"
 
 
 def push(tx: WriteTransaction, pool: str, items: Sequence[model.NewItem]) -> list[str]:
-    has_tenants = any(item.tenant for item in items)
-    has_lanes = has_tenants or any(item.group for item in items)
+    kinds = _kinds(items)
+    has_tenants = any(item.tenant for item, _ in kinds)
+    has_lanes = has_tenants or any(item.group for item, _ in kinds)
     tx.run(ADD_POOL, (pool, has_lanes, has_tenants))
-    if any(item.key for item in items):
+    if any(item.key for item, _ in kinds):
         return [_push_keyed(tx, pool, item) for item in items]
     before = tx.db.total_changes()
-    tx.run_many(PUSH, [_new_row(pool, item, tx.now) for item in items])
+    if len(kinds) == 1:
+        _push_alike(tx, _shared(pool, items[0], tx.now), items)
+    else:
+        tx.run_many(PUSH, [(*_shared(pool, item, tx.now), *item[:2]) for item in items])
     if tx.db.total_changes() - before == len(items):
-        _count_pushed(tx, pool, items)
+        for item, n in kinds:
+            _count_pushed(tx, pool, item, n)
         return [item.id for item in items]
-    return _repeat(tx, pool, items, before)
+    return _repeat(tx, items, before)
 
 
-def _repeat(
-    tx: WriteTransaction, pool: str, items: Sequence[model.NewItem], before: int
-) -> list[str]:
+def _kinds(items: Sequence[model.NewItem]) -> list[tuple[model.NewItem, int]]:
+    """One item for each set of options, and how many have them: mostly the same for all."""
+    options = items[0][2:]
+    if all(item[2:] == options for item in items):
+        return [(items[0], len(items))]
+    return [(item, 1) for item in items]
+
+
+def _push_alike(
+    tx: WriteTransaction, shared: tuple[object, ...], items: Sequence[model.NewItem]
+) -> None:
+    whole = len(items) - len(items) % ALIKE
+    flat = [value for item in items[:whole] for value in item[:2]]
+    steps = range(0, len(flat), 2 * ALIKE)
+    tx.run_many(PUSH_ALIKE, [(*shared, *flat[step : step + 2 * ALIKE]) for step in steps])
+    tx.run_many(PUSH, [(*shared, *item[:2]) for item in items[whole:]])
+
+
+def _repeat(tx: WriteTransaction, items: Sequence[model.NewItem], before: int) -> list[str]:
     """Some ids were there already: the call repeats one whose reply was lost. All or none of
     them were stored then, so there is nothing left to do."""
     if tx.db.total_changes() != before:
@@ -128,9 +154,9 @@ def _push_keyed(tx: WriteTransaction, pool: str, item: model.NewItem) -> str:
         if known is not None:
             return _same_payload(known, item)
     before = tx.db.total_changes()
-    tx.run(PUSH, _new_row(pool, item, tx.now))
+    tx.run(PUSH, (*_shared(pool, item, tx.now), *item[:2]))
     if tx.db.total_changes() != before:
-        _count_pushed(tx, pool, [item])
+        _count_pushed(tx, pool, item, 1)
     return item.id
 
 
@@ -145,26 +171,24 @@ def _same_payload(known: tuple[str, str], item: model.NewItem) -> str:
     return known[0]
 
 
-def _new_row(pool: str, item: model.NewItem, now: float) -> tuple[object, ...]:
-    item_id, data, max_retries, priority, delay, tenant, group, key, backlog = item
+def _shared(pool: str, item: model.NewItem, now: float) -> tuple[object, ...]:
+    """The values of its row, but for id and payload."""
+    _, _, max_retries, priority, delay, tenant, group, key, backlog = item
     run_at = now + delay if delay and not backlog else None
     status = model.BACKLOG if backlog else model.PENDING
     return (
-        *(item_id, pool, data, status, max_retries, priority, tenant or "", group or "", key),
+        *(pool, status, max_retries, priority, tenant or "", group or "", key),
         *(now, run_at or now, run_at),
     )
 
 
-def _count_pushed(tx: WriteTransaction, pool: str, items: Sequence[model.NewItem]) -> None:
-    kinds: dict[tuple[str, bool, bool], int] = {}
-    for item in items:
-        kind = (item.group or "", item.backlog, bool(item.delay))
-        kinds[kind] = kinds.get(kind, 0) + 1
-    for (group, backlog, delayed), n in kinds.items():
-        tx.tally.count(pool, group, tally.BACKLOG if backlog else tally.PENDING, n)
-        if delayed and not backlog:
-            tx.tally.count(pool, group, tally.DELAYED, n)
-    tx.tally.happened(pool, "arrive", len(items))
+def _count_pushed(tx: WriteTransaction, pool: str, item: model.NewItem, n: int) -> None:
+    """So many items like this one."""
+    group = item.group or ""
+    tx.tally.count(pool, group, tally.BACKLOG if item.backlog else tally.PENDING, n)
+    if item.delay and not item.backlog:
+        tx.tally.count(pool, group, tally.DELAYED, n)
+    tx.tally.happened(pool, "arrive", n)
     tx.rings = True
 
 
