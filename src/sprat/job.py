@@ -13,8 +13,15 @@ if TYPE_CHECKING:
     from sprat.pool import WorkPool
 
 
+class Stopped(BaseException):
+    """Raised in the job's thread to end it (see pulse.py); not an Exception, so that jobs do not
+    catch it by accident."""
+
+
 class Job:
     """One attempt at one item."""
+
+    __slots__ = ("_is_cancelled", "_pool", "item")
 
     def __init__(
         self, pool: WorkPool, item: WorkItem, is_cancelled: Callable[[], bool] = lambda: False
@@ -62,13 +69,10 @@ def current_job() -> Job:
     return _current[-1]
 
 
-class running:  # noqa: N801  (used as a statement: `with running(job):`)
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def __enter__(self) -> Job:
-        _current.append(self._job)
-        return self._job
-
-    def __exit__(self, *_: object) -> None:
+def run(processor: Callable[[Job], Any], job: Job) -> Any:
+    """What the processor answers to this job, which is the current one meanwhile."""
+    _current.append(job)
+    try:
+        return processor(job)
+    finally:
         _current.pop()

@@ -7,7 +7,7 @@ import sys
 
 from sprat import model, payload, retry
 from sprat.errors import InvalidInput, JobError, Poison, SpratError, Transient
-from sprat.job import running
+from sprat.job import run
 from sprat.record import Record
 
 TYPE_CHECKING = False
@@ -42,6 +42,9 @@ class Outcome(Record):
     delay_seconds: float | None = None
 
 
+DONE = Outcome(ok=True)
+
+
 class Ended(SpratError):
     """What a processor raises that knows how its attempt ended."""
 
@@ -68,9 +71,8 @@ def load(settings: PoolSettings) -> Processor:
 def attempt(processor: Processor, job: Job) -> Outcome:
     """Run the job here and say how it ended. Only the job's own errors are caught."""
     try:
-        with running(job):
-            result = processor(job)
-        return Outcome(ok=True, result=None if result is None else _encoded(result))
+        result = run(processor, job)
+        return DONE if result is None else Outcome(ok=True, result=_encoded(result))
     except (Exception, SystemExit) as error:  # noqa: BLE001  (what a job raises is its result)
         return failed(error)
 

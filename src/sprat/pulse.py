@@ -11,6 +11,8 @@ import os
 import threading
 import time
 
+from sprat.job import Stopped
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
@@ -19,10 +21,6 @@ else:
     import _signal as signal  # without its enums, which are a tenth of Python's own start
 
 ASK_AGAIN_SECONDS = 0.1  # the job may just be beginning, and not to be stopped yet
-
-
-class Stopped(BaseException):
-    """Raised in the job's thread; not an Exception, so that jobs do not catch it by accident."""
 
 
 class Pulse:

@@ -19,7 +19,7 @@ from sprat import model
 from sprat.ahead import LET_GO_SECONDS, Ahead
 from sprat.child import Child
 from sprat.errors import StoreUnavailable
-from sprat.job import Job
+from sprat.job import Job, Stopped
 from sprat.processor import Outcome, attempt, settlement
 from sprat.record import Record
 from sprat.signals import Signals
@@ -245,8 +245,6 @@ class Worker:
                 return None
 
     def _here(self, item: model.WorkItem) -> Outcome | None:
-        from sprat.pulse import Stopped
-
         pulse = self._pulse or self._start_pulse()
         job = Job(self._pool, item, lambda: pulse.stopped)
         self._current = item

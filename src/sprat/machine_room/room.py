@@ -6,7 +6,8 @@ import time
 
 from sprat import payload
 from sprat.errors import InvalidInput, SpratError
-from sprat.job import Job, running
+from sprat.job import Job, Stopped
+from sprat.job import run as run_job
 from sprat.machine.checks import is_path, nearest
 from sprat.machine.stepping import Host, MachineFailed, Position, Run, StateTimeout, TimeIsUp
 from sprat.machine_room import children, launching
@@ -221,7 +222,7 @@ class Room(Host):
             self._is_interruptible = False
 
     def _beside_heartbeats(self, work: Callable[[], Any]) -> Any:
-        from sprat.pulse import Pulse, Stopped
+        from sprat.pulse import Pulse
 
         assert self.member is not None
         member, why = self.member, []
@@ -336,11 +337,7 @@ class Room(Host):
     def _process(self, processor: Processor, item: WorkItem, isolation: str) -> Any:
         job = Job(self.store.pool(item.pool), item)
 
-        def work() -> Any:
-            with running(job):
-                return processor(job)
-
-        return self.call(work, isolation)
+        return self.call(lambda: run_job(processor, job), isolation)
 
     def machine_of(self, settings: PoolSettings, data: Any) -> tuple[Machine, dict[str, Any]]:
         from sprat.machine_room.processing import input_of, machine_of
