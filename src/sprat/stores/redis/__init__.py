@@ -6,7 +6,7 @@ so that every verb is atomic, whatever pools and workers it touches.
     {store}:items      hash   id -> the item: pool, status, attempts, claim... (rows.lua)
     {store}:data       hash   id -> payload, JSON text
     {store}:more       hash   id -> error, checkpoint, progress: what few items have
-    {store}:held       zset   worker, pool, id: who holds what
+    {store}:held:WORKER  set  id: what a worker holds
     {store}:seq        the number of items ever pushed: their order of arrival
     {store}:pools      set    names
     {store}:workers    hash   id -> the worker;  {store}:live  zset  id by age

@@ -70,21 +70,36 @@ def exchange(
     values: list[str | int] = [
         *(pool, worker_id, "" if incarnation is None else incarnation, claim, int(announced)),
         *(new_request(), "0", started_id, started_token or ""),
+        *told(settlements),
     ]
-    for item_id, token, outcome, result, error, delay, seconds in settlements:
-        values += (
-            *(item_id, token or "", outcome, result or "", "" if error is None else "=" + error),
-            micros(delay) if delay else 0,
-            "" if seconds is None else micros(seconds),
-        )
-    settled, was_started, rows = link.run("exchange", *values, again_at=AGAIN)
+    settled, was_started, runs = link.run("exchange", *values, again_at=AGAIN)
     return model.Exchange.of(
         (
             tuple([digit == "1" for digit in settled]),
             was_started == 1,
-            tuple([handed_out(row, pool, worker_id) for row in rows]),
+            tuple([item for run in runs for item in handed_out(run, pool, worker_id)]),
         )
     )
+
+
+def told(settlements: Sequence[model.Settlement]) -> list[str | int]:
+    """Settlements as exchange.lua reads them: shorter if all are done and have no result."""
+    values: list[str | int] = [3]
+    for item_id, token, outcome, result, _, _, seconds in settlements:
+        if outcome != model.COMPLETE or result is not None:
+            return told_in_full(settlements)
+        values += (item_id, token or "", "" if seconds is None else micros(seconds))
+    return values
+
+
+def told_in_full(settlements: Sequence[model.Settlement]) -> list[str | int]:
+    values: list[str | int] = [7]
+    for item_id, token, outcome, result, error, delay, seconds in settlements:
+        values += (
+            *(item_id, token or "", "" if seconds is None else micros(seconds)),
+            *(outcome, result or "", signed(error), micros(delay)),
+        )
+    return values
 
 
 def save(

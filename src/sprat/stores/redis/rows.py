@@ -46,20 +46,27 @@ def item_of(row: list[Any]) -> model.WorkItem:
     return model.WorkItem.of(row)
 
 
-def handed_out(row: list[Any], pool: str, worker_id: str) -> model.WorkItem:
-    """An item as its worker gets it; what is the same for all of them is not in the reply."""
-    item_id, data, attempts, max_retries, priority, tenant, group, key, epoch, token = row[:10]
-    created_at, claimed_at, given_back, *more = row[10:]
-    error, checkpoint, progress, note = more or (None, None, None, None)
-    return model.WorkItem.of(
-        (
-            *(item_id, pool, jsontext.loads(data), model.CLAIMED, attempts, max_retries),
-            *(priority, tenant or None, group or None, key, worker_id, epoch, token),
-            None if checkpoint is None else jsontext.loads(checkpoint),
-            None if progress is None else float(progress),
-            *(note, None, error, created_at / 1e6, None, claimed_at / 1e6, None, given_back),
-        )
+def handed_out(run: list[Any], pool: str, worker_id: str) -> list[model.WorkItem]:
+    """Items as their worker gets them; what is the same for all of them is in the reply once."""
+    shared, values = run
+    attempts, max_retries, priority, tenant, group, key, given_back, claimed_at, *more = shared
+    error, checkpoint, progress, note = more
+    status = (model.CLAIMED, attempts, max_retries, priority, tenant or None, group or None, key)
+    saved = (
+        None if checkpoint is None else jsontext.loads(checkpoint),
+        None if progress is None else float(progress),
+        *(note, None, error),
     )
+    at = claimed_at / 1e6
+    return [
+        model.WorkItem.of(
+            (
+                *(item_id, pool, jsontext.loads(data), *status, worker_id, epoch, token),
+                *(*saved, created_at / 1e6, None, at, None, given_back),
+            )
+        )
+        for item_id, data, epoch, token, created_at in zip(*[iter(values)] * 5, strict=True)
+    ]
 
 
 def worker_of(row: Sequence[Any]) -> model.WorkerRecord:

@@ -5,8 +5,8 @@ local UNANNOUNCED, GIVE_BACKS = 2, 1000
 local function end_claim(id, item, status, delay)
   leave(id, item)
   if status == 'pending' then
-    item[CLAIMED_BY] = false
-    item[CLAIMED_AT] = false
+    item[CLAIMED_BY] = ''
+    item[CLAIMED_AT] = 0
   end
   enter(id, item, status, status == 'pending' and delay or 0)
 end
@@ -21,7 +21,7 @@ local function after_failure(item, outcome)
     return 'pending'
   end
   item[ATTEMPTS] = started
-  item[SUSPECT] = false
+  item[SUSPECT] = 0
   if outcome == 'poison' or started >= item[MAX_RETRIES] then
     return 'poisoned'
   end
@@ -30,12 +30,14 @@ end
 
 local function after_crash(item, never_started)
   if item[AHEAD] > 0 then
-    item[SUSPECT] = item[SUSPECT] or (item[AHEAD] == UNANNOUNCED and not never_started)
+    if item[AHEAD] == UNANNOUNCED and not never_started then
+      item[SUSPECT] = 1
+    end
     return 'pending'
   end
-  local started = item[ATTEMPTS] + (item[SUSPECT] and 1 or 0)
+  local started = item[ATTEMPTS] + item[SUSPECT]
   item[ATTEMPTS] = math.min(started, item[MAX_RETRIES])
-  item[SUSPECT] = false
+  item[SUSPECT] = 0
   return started >= item[MAX_RETRIES] and 'poisoned' or 'pending'
 end
 
@@ -51,7 +53,7 @@ local function start(id, item, token)
     item[AHEAD] = 0
     item[ATTEMPTS] = item[ATTEMPTS] + 1
     item[CLAIMED_AT] = now
-    change(id)
+    change(id, item)
   end
   return true
 end
@@ -60,11 +62,11 @@ local function is_repeated(item, token, outcome, result)
   if token == '' or item[LAST_TOKEN] ~= token or item[LAST_OUTCOME] ~= outcome then
     return false
   end
-  return outcome ~= 'complete' or (item[RESULT] or '') == result
+  return outcome ~= 'complete' or item[RESULT] == result
 end
 
 -- Results and delays come as in exchange.lua: '' is none, errors have a sign in front.
-local function settle(id, token, outcome, result, error_text, delay, seconds)
+local function settle(id, token, seconds, outcome, result, error_text, delay)
   local item = load(id)
   if not holds(item, token) then
     return is_repeated(item, token, outcome, result)
@@ -80,8 +82,8 @@ local function settle(id, token, outcome, result, error_text, delay, seconds)
   item[LAST_TOKEN], item[LAST_OUTCOME] = token, outcome
   if outcome == 'complete' then
     item[ATTEMPTS] = item[ATTEMPTS] + (item[AHEAD] > 0 and 1 or 0)
-    item[SUSPECT] = false
-    item[RESULT] = result ~= '' and result
+    item[SUSPECT] = 0
+    item[RESULT] = result
     set_error(id, item, false)
     end_claim(id, item, 'done')
     return true
@@ -95,13 +97,13 @@ end
 
 -- The ids of the items that a worker holds (in one pool, or false for all).
 local function held_by(worker_id, pool)
+  local held = call('SMEMBERS', held_key(worker_id))
+  load_all(held)
   local ids = {}
-  local from = worker_id .. '\1'
-  if pool then
-    from = from .. pool .. '\1'
-  end
-  for _, member in ipairs(call('ZRANGEBYLEX', tag .. ':held', '[' .. from, '(' .. from .. '\255')) do
-    ids[#ids + 1] = string.match(member, '^[^\1]*\1[^\1]*\1(.*)$')
+  for _, id in ipairs(held) do
+    if not pool or loaded[id][POOL] == pool then
+      ids[#ids + 1] = id
+    end
   end
   return ids
 end
@@ -111,7 +113,6 @@ end
 local function release_all(worker_id, pool, started, reason)
   local ids = held_by(worker_id, pool)
   local poisoned = 0
-  load_all(ids)
   for _, id in ipairs(ids) do
     local item = loaded[id]
     if started and started[id] then
@@ -136,7 +137,6 @@ end
 
 local function hand_back_all(worker_id)
   local ids = held_by(worker_id, false)
-  load_all(ids)
   for _, id in ipairs(ids) do
     local item = loaded[id]
     end_claim(id, item, after_failure(item, 'hand_back'))

@@ -12,7 +12,7 @@ local function is_paused(about)
 end
 
 local function may_run_ahead(item)
-  return not item[SUSPECT] and item[ATTEMPTS] + 1 < item[MAX_RETRIES]
+  return item[SUSPECT] == 0 and item[ATTEMPTS] + 1 < item[MAX_RETRIES]
 end
 
 -- A pool without lanes: the order of the sorted set is the order of claims.

@@ -49,7 +49,7 @@ if #fresh > 0 then
   local data, order, has_lanes, has_tenants = {}, {}, false, false
   for i, at in ipairs(fresh) do
     local id, key, about = ARGV[at], ARGV[at + 3], options[tonumber(ARGV[at + 2])]
-    local item = new_item(pool, seq + i, about[1], about[2], about[4], about[5], key ~= '' and key)
+    local item = new_item(pool, seq + i, about[1], about[2], about[4], about[5], key)
     loaded[id] = item
     data[2 * i - 1], data[2 * i] = id, ARGV[at + 1]
     order[2 * i - 1], order[2 * i] = seq + i, id

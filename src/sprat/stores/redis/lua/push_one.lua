@@ -2,9 +2,8 @@
 -- ARGV: pool, id, data, max_retries, priority.
 local pool, id = ARGV[1], ARGV[2]
 local seq = call('INCR', tag .. ':seq')
-local item = new_item(pool, seq, tonumber(ARGV[4]), tonumber(ARGV[5]), '', '', false)
-item[STATUS] = 'pending'
-if call('HSETNX', tag .. ':items', id, pack(item)) == 0 then
+local item = new_item(pool, seq, tonumber(ARGV[4]), tonumber(ARGV[5]), '', '', '')
+if call('HSETNX', tag .. ':items', id, row_of(item)) == 0 then
   return 1 -- it was stored before, and only the reply was lost
 end
 call('HSET', tag .. ':data', id, ARGV[3])

@@ -1,7 +1,7 @@
 -- Items in their states: loaded once, changed here, and written together at the end.
 
-local loaded, changed, is_changed = {}, {}, {}
-local counts, added, removed, done = {}, {}, {}, {}
+local loaded, changed = {}, {}
+local counts, added, removed, taken, freed, done = {}, {}, {}, {}, {}, {}
 
 local function load_all(ids)
   for i = 1, #ids, 1000 do
@@ -11,7 +11,7 @@ local function load_all(ids)
       local id = ids[j]
       if loaded[id] == nil then
         local row = rows[j - i + 1]
-        loaded[id] = row and unpacked(row)
+        loaded[id] = row and item_from(row)
       end
     end
   end
@@ -25,37 +25,38 @@ local function load(id)
   return loaded[id]
 end
 
-local function change(id)
-  if not is_changed[id] then
-    is_changed[id] = true
+local function change(id, item)
+  if item[CHANGED] ~= true then
+    item[CHANGED] = true
     changed[#changed + 1] = id
   end
 end
 
 local function more_of(id, item)
-  local row = item[HAS_MORE] and call('HGET', tag .. ':more', id)
+  local row = item[HAS_MORE] == 1 and call('HGET', tag .. ':more', id)
   return row and unpacked(row) or {false, false, false, false}
 end
 
 local function set_more(id, item, more)
-  item[HAS_MORE] = (more[1] or more[2] or more[3] or more[4]) and true or false
-  if item[HAS_MORE] then
+  item[HAS_MORE] = (more[1] or more[2] or more[3] or more[4]) and 1 or 0
+  if item[HAS_MORE] == 1 then
     call('HSET', tag .. ':more', id, pack(more))
   else
     call('HDEL', tag .. ':more', id)
   end
-  change(id)
+  change(id, item)
 end
 
 local function set_error(id, item, text)
-  if text or item[HAS_MORE] then
+  if text or item[HAS_MORE] == 1 then
     local more = more_of(id, item)
     more[ERROR] = text
     set_more(id, item, more)
   end
 end
 
--- Additions to and removals from sorted sets, done together by `flush`.
+-- Additions to and removals from sorted sets, and from what each worker holds, done together by
+-- `flush`.
 local function add(key, score, member)
   local values = inner(added, key)
   local n = #values
@@ -67,6 +68,10 @@ local function remove(key, member)
   values[#values + 1] = member
 end
 
+local function held_key(worker_id)
+  return tag .. ':held:' .. worker_id
+end
+
 local function flush()
   for key, members in pairs(removed) do
     in_parts('ZREM', key, members)
@@ -74,18 +79,27 @@ local function flush()
   for key, values in pairs(added) do
     in_parts('ZADD', key, values)
   end
-  added, removed = {}, {}
+  for worker_id, ids in pairs(freed) do
+    in_parts('SREM', held_key(worker_id), ids)
+  end
+  for worker_id, ids in pairs(taken) do
+    in_parts('SADD', held_key(worker_id), ids)
+  end
+  added, removed, taken, freed = {}, {}, {}, {}
 end
 
+local last_pool, last_group, last_counts -- most items of a call are counted together
 local function count_as(pool, group, status, n)
-  local of_group = inner(inner(counts, pool), group)
-  of_group[status] = (of_group[status] or 0) + n
+  if pool ~= last_pool or group ~= last_group then
+    last_pool, last_group, last_counts = pool, group, inner(inner(counts, pool), group)
+  end
+  last_counts[status] = (last_counts[status] or 0) + n
 end
 
 local function count(item, n)
   local pool, status = item[POOL], item[STATUS]
   count_as(pool, item[GROUP], status, n)
-  if item[DELAYED] then
+  if item[DELAYED] == 1 then
     count_as(pool, item[GROUP], 'delayed', n)
   end
   if status == 'claimed' and item[TENANT] ~= '' then
@@ -93,22 +107,19 @@ local function count(item, n)
   end
 end
 
-local function held_member(id, item)
-  return item[CLAIMED_BY] .. '\1' .. item[POOL] .. '\1' .. id
-end
-
 -- Take an item out of the state that it is in.
 local function leave(id, item)
   count(item, -1)
   local status, pool = item[STATUS], item[POOL]
-  if item[DELAYED] then
+  if item[DELAYED] == 1 then
     remove(pool_key(pool, 'delayed'), id)
-    item[DELAYED] = false
+    item[DELAYED] = 0
   elseif status == 'pending' then
     remove(pool_key(pool, 'ready'), ready_member(id, item))
   elseif status == 'claimed' then
-    remove(tag .. ':held', held_member(id, item))
-    item[TOKEN] = false
+    local ids = inner(freed, item[CLAIMED_BY])
+    ids[#ids + 1] = id
+    item[TOKEN] = ''
     item[AHEAD] = 0
   elseif status ~= 'done' and FINISHED[status] then
     remove(pool_key(pool, status), id)
@@ -119,11 +130,11 @@ end
 local function enter(id, item, status, delay)
   local pool = item[POOL]
   item[STATUS] = status
-  item[FINISHED_AT] = false
+  item[FINISHED_AT] = 0
   if status == 'pending' then
     item[READY_AT] = now + (delay or 0)
     if item[READY_AT] > now then
-      item[DELAYED] = true
+      item[DELAYED] = 1
       add(pool_key(pool, 'delayed'), item[READY_AT], id)
       ring(pool, item[GROUP], true)
     else
@@ -139,7 +150,7 @@ local function enter(id, item, status, delay)
     add(pool_key(pool, status), now, id)
   end
   count(item, 1)
-  change(id)
+  change(id, item)
 end
 
 -- Delete finished items, wherever they are noted but for the list of the done ones.
@@ -149,7 +160,7 @@ local function forget(pool, ids)
     local item = loaded[id]
     leave(id, item)
     remove(pool_key(pool, 'order'), id)
-    if item[KEY] then
+    if item[KEY] ~= '' then
       call('HDEL', pool_key(pool, 'keys'), item[KEY])
     end
   end
@@ -179,7 +190,7 @@ local function commit()
   end
   local rows = {}
   for i, id in ipairs(changed) do
-    rows[2 * i - 1], rows[2 * i] = id, pack(loaded[id])
+    rows[2 * i - 1], rows[2 * i] = id, row_of(loaded[id])
   end
   in_parts('HSET', tag .. ':items', rows)
   for pool, groups in pairs(counts) do
@@ -209,8 +220,8 @@ local function promote(pool)
     for _, id in ipairs(due) do
       local item = loaded[id]
       count_as(pool, item[GROUP], 'delayed', -1)
-      item[DELAYED] = false
-      change(id)
+      item[DELAYED] = 0
+      change(id, item)
       remove(key, id)
       add(pool_key(pool, 'ready'), 0, ready_member(id, item))
     end
@@ -219,15 +230,20 @@ local function promote(pool)
   end
 end
 
+local function or_none(value)
+  return value ~= '' and value ~= 0 and value
+end
+
 -- The item in the order of the fields of WorkItem.
 local function item_reply(id, item, data)
   local more = more_of(id, item)
   return {
     id, item[POOL], data or call('HGET', tag .. ':data', id), item[STATUS], item[ATTEMPTS],
-    item[MAX_RETRIES], item[PRIORITY], item[TENANT], item[GROUP], item[KEY], item[CLAIMED_BY],
-    item[EPOCH], item[TOKEN], more[CHECKPOINT], more[PROGRESS], more[NOTE], item[RESULT],
-    more[ERROR], item[CREATED_AT], item[DELAYED] and item[READY_AT], item[CLAIMED_AT],
-    item[FINISHED_AT], item[GIVEN_BACK],
+    item[MAX_RETRIES], item[PRIORITY], item[TENANT], item[GROUP], or_none(item[KEY]),
+    or_none(item[CLAIMED_BY]), item[EPOCH], or_none(item[TOKEN]), more[CHECKPOINT],
+    more[PROGRESS], more[NOTE], or_none(item[RESULT]), more[ERROR], item[CREATED_AT],
+    item[DELAYED] == 1 and item[READY_AT], or_none(item[CLAIMED_AT]),
+    or_none(item[FINISHED_AT]), item[GIVEN_BACK],
   }
 end
 

@@ -19,7 +19,7 @@ local function cancel(id, item)
     ring(pool, false)
   end
   leave(id, item)
-  item[CLAIMED_BY], item[CLAIMED_AT] = false, false
+  item[CLAIMED_BY], item[CLAIMED_AT] = '', 0
   enter(id, item, 'cancelled')
   return true
 end
@@ -31,9 +31,9 @@ local function requeue(id, item)
     return false
   end
   leave(id, item)
-  item[ATTEMPTS], item[GIVEN_BACK], item[SUSPECT], item[RESULT] = 0, 0, false, false
-  item[CLAIMED_BY], item[CLAIMED_AT] = false, false
-  if item[HAS_MORE] then
+  item[ATTEMPTS], item[GIVEN_BACK], item[SUSPECT], item[RESULT] = 0, 0, 0, ''
+  item[CLAIMED_BY], item[CLAIMED_AT] = '', 0
+  if item[HAS_MORE] == 1 then
     set_more(id, item, {more_of(id, item)[ERROR], false, false, false})
   end
   enter(id, item, 'pending')

@@ -3,8 +3,9 @@
 -- write the sums with every push would be a good part of its cost.
 
 local stats = {}
+local stats_pool, stats_kinds -- of the last one: a batch is of one pool
 
-local function happened(pool, kind, microseconds, n)
+local function happened(pool, kind, microseconds)
   local bin, seconds = 0, 0
   if microseconds and microseconds > 0 then
     seconds = microseconds / 1000000
@@ -12,13 +13,15 @@ local function happened(pool, kind, microseconds, n)
       bin = math.min(200, math.ceil(math.log(seconds * 1000) * 5.7707801635558536 - 1e-9))
     end
   end
-  local of_pool, name = inner(stats, pool), kind .. bin
-  local sums = of_pool[name]
-  n = n or 1
+  if pool ~= stats_pool then
+    stats_pool, stats_kinds = pool, inner(stats, pool)
+  end
+  local bins = inner(stats_kinds, kind)
+  local sums = bins[bin]
   if sums then
-    sums[1], sums[2], sums[3] = sums[1] + n, sums[2] + seconds, sums[3] + seconds * seconds
+    sums[1], sums[2], sums[3] = sums[1] + 1, sums[2] + seconds, sums[3] + seconds * seconds
   else
-    of_pool[name] = {n, seconds, seconds * seconds}
+    bins[bin] = {1, seconds, seconds * seconds}
   end
 end
 
@@ -44,6 +47,12 @@ local function write_stats(pool)
   local key, bucket = pool_key(pool, 'stats'), bucket_now()
   local kept = call('HGET', key, bucket)
   local sums = kept and unpacked(kept) or {}
-  add_sums(sums, stats[pool])
+  for kind, bins in pairs(stats[pool]) do
+    local named = {}
+    for bin, added_up in pairs(bins) do
+      named[kind .. bin] = added_up
+    end
+    add_sums(sums, named)
+  end
   call('HSET', key, bucket, pack(sums))
 end

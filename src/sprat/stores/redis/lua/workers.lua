@@ -146,14 +146,12 @@ local function fleet(pool, group)
 end
 
 local function is_idle(id)
-  local from = id .. '\1'
-  return not call('ZRANGEBYLEX', tag .. ':held', '[' .. from, '(' .. from .. '\255', 'LIMIT', 0, 1)[1]
+  return call('EXISTS', held_key(id)) == 0
 end
 
 -- The running item first, then those claimed ahead.
 local function current_task(ids)
   local best
-  load_all(ids)
   for _, id in ipairs(ids) do
     local item = loaded[id]
     local rank = string.format('%d%020d%020d', item[AHEAD], item[CLAIMED_AT], item[SEQ])
