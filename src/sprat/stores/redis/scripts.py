@@ -11,21 +11,23 @@ from sprat.record import Record
 
 BASE = ("base", "rows", "sums", "waking", "states")
 CLAIMS = (*BASE, "claims")
-WORKERS = (*BASE, "claims", "workers")
-ALL = (*BASE, "lanes", "claims", "workers")
+ITEMS = (*CLAIMS, "lanes", "workers")
+WORKERS = (*CLAIMS, "crashes", "workers", "fleet")
+ALL = (*WORKERS, "lanes")
 
-# What a verb needs before its own file. Every part costs a few microseconds a call.
+# What a verb needs before its own file. Every part costs a few microseconds a call: its functions
+# are made anew each time.
 PARTS = {
     "push": BASE,
     "push_one": ("base", "rows", "sums", "waking"),
-    "exchange": ALL,
+    "exchange": ITEMS,
     "save": CLAIMS,
     "release": WORKERS,
     "steer": BASE,
     "item": BASE,
     "items": BASE,
     "counts": BASE,
-    "look": ALL,
+    "look": ITEMS,
     "pool_state": (*BASE, "lanes"),
     "configure": BASE,
     "pause": BASE,
@@ -46,6 +48,8 @@ PARTS = {
     "take": ("base",),
 }
 _loaded: dict[str, Script] = {}
+_files: dict[str, str] = {}
+_numbers: dict[str, str] = {}
 
 
 class Script(Record):
@@ -62,9 +66,28 @@ def script(name: str) -> Script:
 
 
 def _file(name: str) -> str:
-    path = os.path.join(os.path.dirname(__file__), "lua", name + ".lua")
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+    if name not in _files:
+        path = os.path.join(os.path.dirname(__file__), "lua", name + ".lua")
+        with open(path, encoding="utf-8") as file:
+            _files[name] = numbered(file.read())
+    return _files[name]
+
+
+def numbered(text: str) -> str:
+    """A script with the numbers of places in rows for their names: `item[SEQ]` becomes `item[1]`.
+    Every name that a function uses costs each call of the script that makes the function."""
+    for line in text.splitlines():
+        if line.startswith("local ") and line[6:8].isupper():
+            names, _, values = line[6:].partition(" = ")
+            numbers = values.partition(" --")[0].split(", ")
+            if all(number.isdigit() for number in numbers):
+                _numbers.update(zip(names.split(", "), numbers, strict=True))
+    first, *pieces = text.split("[")
+    for place, piece in enumerate(pieces):
+        name, _, rest = piece.partition("]")
+        if name in _numbers:
+            pieces[place] = f"{_numbers[name]}]{rest}"
+    return "[".join([first, *pieces])
 
 
 def sha1(data: bytes) -> str:

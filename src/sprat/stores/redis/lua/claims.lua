@@ -28,19 +28,6 @@ local function after_failure(item, outcome)
   return 'pending'
 end
 
-local function after_crash(item, never_started)
-  if item[AHEAD] > 0 then
-    if item[AHEAD] == UNANNOUNCED and not never_started then
-      item[SUSPECT] = 1
-    end
-    return 'pending'
-  end
-  local started = item[ATTEMPTS] + item[SUSPECT]
-  item[ATTEMPTS] = math.min(started, item[MAX_RETRIES])
-  item[SUSPECT] = 0
-  return started >= item[MAX_RETRIES] and 'poisoned' or 'pending'
-end
-
 local function holds(item, token)
   return token ~= '' and item[STATUS] == 'claimed' and item[TOKEN] == token
 end
@@ -106,40 +93,4 @@ local function held_by(worker_id, pool)
     end
   end
   return ids
-end
-
--- Free the items of a dead worker: how many, and how many of them were poisoned. `started` is a
--- set of ids when somebody knows which had, false otherwise.
-local function release_all(worker_id, pool, started, reason)
-  local ids = held_by(worker_id, pool)
-  local poisoned = 0
-  for _, id in ipairs(ids) do
-    local item = loaded[id]
-    if started and started[id] then
-      start(id, item, item[TOKEN])
-    end
-    if item[AHEAD] == 0 then
-      happened(item[POOL], 'f')
-    end
-    if item[TENANT] ~= '' then
-      ring(item[POOL], false)
-    end
-    local status = after_crash(item, started and true)
-    if status == 'poisoned' then
-      poisoned = poisoned + 1
-      set_error(id, item, 'worker ' .. worker_id .. ' was lost' .. (reason and ': ' .. reason or ''))
-    end
-    end_claim(id, item, status)
-  end
-  flush()
-  return #ids, poisoned
-end
-
-local function hand_back_all(worker_id)
-  local ids = held_by(worker_id, false)
-  for _, id in ipairs(ids) do
-    local item = loaded[id]
-    end_claim(id, item, after_failure(item, 'hand_back'))
-  end
-  flush()
 end

@@ -32,54 +32,55 @@ local function in_order(pool, n)
   return ids
 end
 
-local function head(ready, from, lane)
-  local member = call('ZRANGEBYLEX', ready, from, '[' .. lane .. '\255', 'LIMIT', 0, 1)[1]
-  if not member then
-    return nil
-  end
-  local length = #lane
-  return {
-    member = member,
-    rank = string.sub(member, length + 1, length + 8),
-    seq = string.sub(member, length + 9, length + 22),
-    id = string.sub(member, length + 23),
-  }
-end
-
--- The head of every lane that has work for these groups, by hopping from lane to lane.
-local function heads_of(ready, groups)
-  local heads = {}
-  local from = '-'
-  while true do
-    local member = call('ZRANGEBYLEX', ready, from, '+', 'LIMIT', 0, 1)[1]
-    if not member then
-      return heads
-    end
-    local lane, tenant, group = string.match(member, '^(([^\1]*)\1([^\2]*)\2)')
-    if groups[group] then
-      local first = head(ready, '[' .. member, lane)
-      first.lane, first.tenant = lane, tenant
-      heads[#heads + 1] = first
-    end
-    from = '(' .. lane .. '\255'
-  end
-end
-
-local function dict(pairs_)
-  local found = {}
-  for i = 1, #pairs_, 2 do
-    found[pairs_[i]] = tonumber(pairs_[i + 1])
-  end
-  return found
-end
-
-local function limit_of(limits, tenant)
-  local own = limits.each and limits.each[tenant]
-  return own or limits.all
-end
-
--- Up to n ids, tenants in turn. `turns` is what is to be kept if they are really taken.
+-- Up to n ids, tenants in turn. `turns` is what is to be kept if they are really taken. Its
+-- functions are inside of it: only calls for pools with lanes have to make them.
 local function in_turn(pool, about, n, capabilities)
+  local function head(ready, from, lane)
+    local member = call('ZRANGEBYLEX', ready, from, '[' .. lane .. '\255', 'LIMIT', 0, 1)[1]
+    if not member then
+      return nil
+    end
+    local length = #lane
+    return {
+      member = member,
+      rank = string.sub(member, length + 1, length + 8),
+      seq = string.sub(member, length + 9, length + 22),
+      id = string.sub(member, length + 23),
+    }
+  end
+
+  -- The head of every lane that has work for these groups, by hopping from lane to lane.
+  local function heads_of(ready, groups)
+    local heads = {}
+    local from = '-'
+    while true do
+      local member = call('ZRANGEBYLEX', ready, from, '+', 'LIMIT', 0, 1)[1]
+      if not member then
+        return heads
+      end
+      local lane, tenant, group = string.match(member, '^(([^\1]*)\1([^\2]*)\2)')
+      if groups[group] then
+        local first = head(ready, '[' .. member, lane)
+        first.lane, first.tenant = lane, tenant
+        heads[#heads + 1] = first
+      end
+      from = '(' .. lane .. '\255'
+    end
+  end
+
+  local function dict(pairs_)
+    local found = {}
+    for i = 1, #pairs_, 2 do
+      found[pairs_[i]] = tonumber(pairs_[i + 1])
+    end
+    return found
+  end
+
+  local function limit_of(limits, tenant)
+    local own = limits.each and limits.each[tenant]
+    return own or limits.all
+  end
+
   local groups = {[''] = true}
   for _, capability in ipairs(capabilities) do
     groups[capability] = true

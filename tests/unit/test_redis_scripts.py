@@ -1,0 +1,48 @@
+"""What is done to the Lua files before they are sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sprat.stores.redis import scripts
+
+FILES = sorted((Path(scripts.__file__).parent / "lua").glob("*.lua"))
+
+
+def constants(text: str) -> list[tuple[str, str]]:
+    """All that a file calls by a name in capitals, with what it stands for."""
+    found: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        if line.startswith("local ") and line[6:8].isupper():
+            names, _, values = line.removeprefix("local ").partition(" = ")
+            found += zip(names.split(", "), values.split(" --")[0].split(", "), strict=False)
+    return found
+
+
+def test_places_in_rows_are_sent_as_numbers() -> None:
+    text = scripts.script("exchange").text
+    assert "item[SEQ]" not in text
+    assert "item[STATUS] = 'claimed'" not in text
+    assert "item[16] = 'claimed'" in text
+
+
+def test_only_numbers_take_the_place_of_names() -> None:
+    text = scripts.numbered("local ONE, TWO = 1, 2 -- so\nlocal WORDS = {a = 1}\nx[TWO], y[WORDS]")
+    assert text.endswith("x[2], y[WORDS]")
+
+
+def test_a_name_stands_for_one_number_in_all_files() -> None:
+    meanings: dict[str, set[str]] = {}
+    for file in FILES:
+        for name, value in constants(file.read_text(encoding="utf-8")):
+            meanings.setdefault(name, set()).add(value)
+    assert meanings["SEQ"] == {"1"}
+    assert {name for name, values in meanings.items() if len(values) > 1} == set()
+
+
+@pytest.mark.parametrize("name", scripts.PARTS)
+def test_a_script_has_each_part_once_and_no_name_of_a_place(name: str) -> None:
+    assert [part for part in scripts.PARTS[name] if scripts.PARTS[name].count(part) > 1] == []
+    assert not any(f"[{place}]" in scripts.script(name).text for place in ("POOL", "W_STATUS"))
