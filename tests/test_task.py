@@ -174,6 +174,8 @@ def test_options_are_those_of_a_push(memory: Store) -> None:
         assert push(1) == item.id
         with pytest.raises(sprat.KeyConflict):
             push(2)
+        with pytest.raises(sprat.InvalidInput, match="a list of payloads, not str"):
+            add.push_many("12")
         with pytest.raises(sprat.InvalidInput, match="a key names one item"):
             add.options(key="k").push_many([1])
         assert len(add.options(priority=1).push_many([1, 2])) == 2

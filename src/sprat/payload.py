@@ -62,6 +62,13 @@ def _check_json(value: Any) -> None:
         raise TypeError(f"{kind.__name__} has no JSON form")
 
 
+def each(many: Iterable[Any]) -> Iterable[Any]:
+    """What is to be pushed, one after the other. A text is one payload, not its letters."""
+    if isinstance(many, str | bytes) or not hasattr(many, "__iter__"):
+        raise InvalidInput(f"push_many takes a list of payloads, not {type(many).__name__}")
+    return many
+
+
 def pool_name(name: object) -> str:
     return _name(name, "pool name")
 

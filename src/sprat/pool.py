@@ -97,7 +97,7 @@ class WorkPool:
             group=group,
             backlog=backlog,
         )
-        return self.push_items(payload.many_like(first, data), connection=connection)
+        return self.push_items(payload.many_like(first, payload.each(data)), connection=connection)
 
     def push_items(self, items: Sequence[model.NewItem], *, connection: object = None) -> list[str]:
         """Store items made with `payload.new_item`, each with options of its own."""

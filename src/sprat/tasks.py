@@ -11,7 +11,7 @@ import sys
 
 from sprat import model, processor, using
 from sprat.errors import InvalidInput, Poison
-from sprat.payload import encode, new_item, pool_name
+from sprat.payload import each, encode, new_item, pool_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Pusher(Generic[P]):
         """Store many calls, all or none, in one step: see `Task.push_many`."""
         if self._options.get("key") is not None:
             raise InvalidInput("a key names one item: push_many takes none")
-        return self._push([self._call(*_arguments(call)) for call in calls])
+        return self._push([self._call(*_arguments(call)) for call in each(calls)])
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
         self._task.check(args, kwargs)

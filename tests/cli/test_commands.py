@@ -138,6 +138,8 @@ def test_push_reads_standard_input(process: Run, store: Store) -> None:
     assert process("push", "numbers", "--file", "-", input="1\n2\n").out.startswith("pushed 2")
     bad = process("push", "numbers", "--file", "-", input="1\nx\n")
     assert (bad.code, "standard input, line 2 is not JSON" in bad.err) == (2, True)
+    many = process("push", "numbers", "-", input="1\n2\n")
+    assert (many.code, "one payload a line, say --file -" in many.err) == (2, True)
     assert store.pool("numbers").size() == 3
 
 

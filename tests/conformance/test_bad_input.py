@@ -70,6 +70,12 @@ def test_payload_that_is_not_json_is_refused(pool: WorkPool, value: object) -> N
     assert pool.counts() == Counts()
 
 
+@pytest.mark.parametrize("many", ["abc", b"abc", 5, None])
+def test_what_is_no_list_of_payloads_is_refused(pool: WorkPool, many: Any) -> None:
+    assert "a list of payloads" in refusal(lambda: pool.push_many(many))
+    assert pool.counts() == Counts()
+
+
 @every_bad_value
 def test_result_that_is_not_json_is_refused(
     pool: WorkPool, worker: WorkerRecord, value: object

@@ -94,7 +94,9 @@ def _payload(text: str) -> Any:
     except RecursionError:
         raise InvalidInput("the payload is nested too deeply") from None
     except ValueError as error:
-        raise InvalidInput(f"the payload is not JSON ({error}): text needs quotes") from None
+        many = "Extra data: line" in str(error) and text == "-"
+        do = "for one payload a line, say --file -" if many else "text needs quotes"
+        raise InvalidInput(f"the payload is not JSON ({error}): {do}") from None
 
 
 def _counted(count: int, copy: Any, are_numbered: bool) -> Iterator[Any]:
