@@ -41,7 +41,8 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 VARIABLES = {
     name
-    for source in [*TOP.glob("src/**/*.py"), *TOP.glob("bench/**/*.py"), TOP / "Makefile"]
+    for where in ("src/**/*.py", "bench/**/*.py", "tests/servers/*.py", "Makefile")
+    for source in TOP.glob(where)
     for name in re.findall(r"SPRAT_[A-Z_]+", source.read_text())
 }
 

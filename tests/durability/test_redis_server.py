@@ -21,6 +21,7 @@ from sprat import cli
 from sprat.errors import InvalidInput, StoreError, StoreMismatch, StoreUnavailable
 from sprat.model import WorkerRegistration
 from sprat.store import Store, open_store
+from sprat.stores.redis import health
 from sprat.stores.redis.health import StoreWarning
 from sprat.stores.redis.link import Link
 from sprat.stores.redis.wire import Wire, refuse_itself
@@ -297,6 +298,20 @@ def test_server_that_forgets_is_told_of(
         warnings.simplefilter("ignore", StoreWarning)
         assert cli.main(["doctor", "--url", server.url]) == 1
     assert told in capsys.readouterr().out
+
+
+def test_the_server_is_named_with_its_own_version(server: RedisServer) -> None:
+    told = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True)
+    name, version = told.stdout.split()[0].lower(), told.stdout.split("v=")[1].split()[0]
+    with open_store(server.url) as store:
+        assert store.describe()["server"] == f"{name} {version}"
+
+
+def test_a_valkey_has_two_versions_and_is_called_by_its_own() -> None:
+    known = {"redis_version": "7.2.4", "server_name": "valkey", "valkey_version": "8.0.1"}
+    assert health.server_of(known) == "valkey 8.0.1"
+    assert health.server_of({"redis_version": "7.0.15"}) == "redis 7.0.15"
+    assert health.server_of({}) == "redis unknown"
 
 
 def test_what_may_not_be_asked_is_unknown(server: RedisServer) -> None:

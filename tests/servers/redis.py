@@ -25,8 +25,6 @@ START_SECONDS = 30.0
 class RedisServer:
     """A redis-server with an append-only file. It can be killed and started again."""
 
-    program = "redis-server"
-
     def __init__(self, *settings: str, place: Path | None = None, tls: bool = False) -> None:
         self.place = place or Path(tempfile.mkdtemp(prefix="sprat-redis-"))
         self.port = free_port()
@@ -96,7 +94,8 @@ class RedisServer:
         """Cut half a transaction off the end of the append-only file. Redis 7.0 cuts off only half
         a command, and carries out the rest of the transaction at its next start."""
         for manifest in self.place.glob("appendonlydir/*.manifest"):
-            command = ["redis-check-aof", "--fix", str(manifest)]
+            checker = program().replace("-server", "-check-aof")
+            command = [checker, "--fix", str(manifest)]
             subprocess.run(command, input=b"y\n", stdout=subprocess.DEVNULL, check=False)
 
     def end(self, how: int = signal.SIGTERM) -> None:
@@ -117,10 +116,12 @@ class RedisServer:
 
 
 def program() -> str:
-    """The server's program. Where servers are required, its absence is an error."""
-    found = shutil.which("redis-server")
+    """The server's program, or another that is to be tested: a valkey-server, say. Where servers
+    are required, its absence is an error."""
+    wanted = os.environ.get("SPRAT_TEST_REDIS_SERVER", "redis-server")
+    found = shutil.which(wanted)
     if found is None:
-        why = "redis-server is not installed: tools/packages redis-server"
+        why = f"{wanted} is not installed: tools/packages redis-server"
         if os.environ.get("SPRAT_TEST_REQUIRE_SERVERS") or os.environ.get("CI"):
             pytest.fail(why)
         pytest.skip(why)

@@ -70,7 +70,7 @@ def describe(link: Link) -> dict[str, object]:
         "kind": "redis",
         "where": str(link.address),
         "store": link.address.store,
-        "server": _server(known),
+        "server": server_of(known),
         "role": known.get("role", UNKNOWN),
         "aof": {"1": "on", "0": "off"}.get(known.get("aof_enabled", ""), UNKNOWN),
         "fsync": _setting(link, "appendfsync"),
@@ -80,7 +80,8 @@ def describe(link: Link) -> dict[str, object]:
     }
 
 
-def _server(known: dict[str, str]) -> str:
+def server_of(known: dict[str, str]) -> str:
+    """Its name and version; a Valkey also says which Redis it can stand in for."""
     if "valkey_version" in known:
         return f"valkey {known['valkey_version']}"
     return f"redis {known.get('redis_version', UNKNOWN)}"
