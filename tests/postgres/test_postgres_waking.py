@@ -53,3 +53,30 @@ def test_only_work_that_anybody_can_take_is_called_out(
     pool.push("the last", delay=60)
     heard = [one.payload for one in mine.notifies(timeout=SOON, stop_after=2)]
     assert heard[0] == call
+
+
+def test_statistics_come_after_the_start_of_a_job_and_when_its_worker_waits(
+    pool: WorkPool, worker: str, mine: psycopg.Connection
+) -> None:
+    mine.autocommit = True
+    pool.push("one")
+    item = pool.claim(worker)
+    assert item is not None
+    assert _noted(mine) == ["arrive"], "the claim did not wait for them"
+    assert pool.complete(item)
+    assert not pool.wait(seconds=0.1)
+    assert _noted(mine) == ["arrive", "done", "run", "wait"]
+
+
+def test_statistics_of_a_long_job_come_with_its_heartbeat(
+    store: Store, pool: WorkPool, worker: str, mine: psycopg.Connection
+) -> None:
+    mine.autocommit = True
+    pool.push("one")
+    assert pool.claim(worker) is not None
+    store.workers.heartbeat(worker)
+    assert _noted(mine) == ["arrive", "wait"]
+
+
+def _noted(mine: psycopg.Connection) -> list[str]:
+    return [row[0] for row in mine.execute("SELECT kind FROM sprat.pool_stats ORDER BY kind")]

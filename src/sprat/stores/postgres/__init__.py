@@ -124,7 +124,9 @@ class PostgresBackend(Backend):
     def heartbeat(
         self, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
     ) -> model.Heartbeat:
-        return self._write(registry.heartbeat, worker, metadata, holding)
+        answer = self._write(registry.heartbeat, worker, metadata, holding)
+        self._connections.write_due_notes()  # of a job that runs for long
+        return answer
 
     def update_status(
         self,

@@ -98,9 +98,10 @@ def exchange(
 ) -> model.Exchange:
     if not _is_simple(settlements):
         return connections.write(_exchange, call, settlements)
+    connections.write_due_notes()  # before, not after: what was claimed can start at once
     answer, stats, now = connections.repeatable(lambda tx: _at_once(tx, call, settlements))
     if stats:
-        connections.note(stats, now)
+        connections.hold(stats, now)
     return answer
 
 

@@ -148,10 +148,17 @@ class Connections:
     # -- statistics that wait (see tally.py) --------------------------------------------------
 
     def note(self, stats: list[Event], now: float) -> None:
+        self.hold(stats, now)
+        self.write_due_notes()
+
+    def hold(self, stats: list[Event], now: float) -> None:
+        """Keep them for the next call that writes: a job is about to start, or its result to be
+        told, and that comes first."""
         with self._notes_lock:
             self._notes.hold(stats, now)
-            is_due = self._notes.is_due()
-        if is_due:
+
+    def write_due_notes(self) -> None:
+        if self._notes and self._notes.is_due():
             self.write_notes()
 
     def write_notes(self) -> None:

@@ -36,7 +36,6 @@ LISTENING = "SELECT sprat.listening($1), EXISTS (SELECT 1 FROM sprat.pool WHERE 
 def wait(
     connections: Connections, ears: Ears, pool: str, worker: WorkerRef | None, seconds: float
 ) -> bool:
-    connections.write_notes()
     end = time.monotonic() + seconds
     worker_id, incarnation = worker or (None, None)
     with ears.lend() as ear:
@@ -51,6 +50,7 @@ def wait(
             left = min(left, ear.patience, ear.patience if pause is None else max(pause, 0.0))
             if ear.hears(pool, within=left):
                 return True
+            connections.write_notes()  # not sooner: the next job may come at any moment
 
 
 class Ears:
