@@ -459,6 +459,15 @@ def test_watch_of_a_paused_pool_says_how_to_go_on(
     assert "`sprat resume numbers`" in sprat("watch", "numbers", "--timeout", "0.5").err
 
 
+def test_watch_does_not_fill_a_log_while_nothing_changes(
+    sprat: Run, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sprat.cli.watch.LINE_SECONDS", 0.0)
+    store.pool("numbers").push(1)
+    answer = sprat("watch", "numbers", "--timeout", "0.7")
+    assert answer.err.count("0/1 done") == 1, "when it gave up"
+
+
 def test_watch_gives_up_in_time(sprat: Run, store: Store) -> None:
     store.pool("numbers").push(1)
     answer = sprat("watch", "numbers", "--timeout", "0.3")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.2
 LINE_SECONDS = 2.0  # between two lines where there is no terminal to draw on
+SAME_LINE_SECONDS = 60.0  # when nothing has changed since
 STILL_SECONDS = 5.0  # without a change, say why nothing moves
 BAR = 24
 
@@ -68,6 +69,7 @@ class Watch:
         self._pool = store.pool(pool)
         self._first = self._now = self._pool.counts()
         self._began = self._moved_at = self._told_at = time.monotonic()
+        self._told = self._first
         self._is_drawn = sys.stderr.isatty()
 
     @property
@@ -114,12 +116,15 @@ class Watch:
         if self._is_drawn:
             sys.stderr.write(f"\r\033[K{self._bar()}" + ("\n" if last else ""))
             sys.stderr.flush()
-        elif last or now - self._told_at >= LINE_SECONDS:
+        elif last or now - self._told_at >= self._pause():
             talk(self._line())
-            self._told_at = now
+            self._told_at, self._told = now, self._now
         if not last and now - self._moved_at >= STILL_SECONDS:
             self._moved_at = now + 60  # not again soon
             talk(("\n" if self._is_drawn else "") + f"sprat: nothing moves: {self._why()}")
+
+    def _pause(self) -> float:
+        return SAME_LINE_SECONDS if self._told == self._now else LINE_SECONDS
 
     def _why(self) -> str:
         """The reason of a scaling pass that is not run, and what can be done about it."""
