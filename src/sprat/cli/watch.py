@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from sprat import checker
+from sprat import checker, model
 from sprat.cli import DONE, FAILED
 from sprat.cli.arguments import Parser, seconds
 from sprat.cli.output import (
@@ -69,7 +69,7 @@ class Watch:
         self._pool = store.pool(pool)
         self._first = self._now = self._pool.counts()
         self._began = self._moved_at = self._told_at = time.monotonic()
-        self._told = self._first
+        self._told: model.Counts | None = None
         self._is_drawn = sys.stderr.isatty()
 
     @property
