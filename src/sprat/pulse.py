@@ -2,13 +2,14 @@
 
 The thread also stops the job when its claim is lost or its time is over, by raising Stopped in the
 main thread. It cannot do so, nor send heartbeats, while the job holds the interpreter in one long
-call into C: such jobs belong into a child (isolation: process).
+call into C: such jobs belong into a child (isolation: process). It is a bare thread: to import
+`threading` for it would be a tenth of Python's own start.
 """
 
 from __future__ import annotations
 
+import _thread
 import os
-import threading
 import time
 
 from sprat.job import Stopped
@@ -41,7 +42,9 @@ class Pulse:
         self._pause = pause
         self._timeout = timeout
         self._over = False
-        self._stirred = threading.Event()  # do not sleep on: it is over, or to be hurried
+        self._quiet = _thread.allocate_lock()  # let go to wake it: over, or to be hurried
+        self._quiet.acquire()
+        self._alive = _thread.allocate_lock()  # held by the thread
         self._next_at = 0.0  # when it beats next
         self._job = 0  # the number of the running one; the next one has another
         self._end: float | None = None  # of the running job's time
@@ -50,11 +53,13 @@ class Pulse:
         self.stopped = False
 
     def start(self) -> None:
-        self._is_main = threading.current_thread() is threading.main_thread()
-        if self._is_main:
+        try:
             self._before = signal.signal(signal.SIGUSR2, _raise_stopped)
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+            self._is_main = True
+        except ValueError:  # only the main thread may do that
+            self._is_main = False
+        self._alive.acquire()
+        _thread.start_new_thread(self._run, ())
 
     def begin(self) -> None:
         """A job begins: from here on Stopped may be raised."""
@@ -74,13 +79,14 @@ class Pulse:
     def hurry(self, seconds: float) -> None:
         """Let the pause be no longer than this: what it was for has changed."""
         if self._next_at - time.monotonic() > seconds:
-            self._stirred.set()
+            self._stir()
 
     def end(self) -> None:
         """Beat no more."""
         self._over = True
-        self._stirred.set()
-        self._thread.join()
+        self._stir()
+        with self._alive:
+            pass
         if self._is_main:
             signal.signal(signal.SIGUSR2, self._before)
 
@@ -100,7 +106,19 @@ class Pulse:
         if pulse is not None and pulse._doomed == pulse._job:
             cls.stop_now()
 
+    def _stir(self) -> None:
+        try:
+            self._quiet.release()
+        except RuntimeError:
+            pass  # somebody did already
+
     def _run(self) -> None:
+        try:
+            self._beat_on()
+        finally:
+            self._alive.release()
+
+    def _beat_on(self) -> None:
         while not self._over:
             if self._slept(max(0.0, self._until_next())):
                 job, end = self._job, self._end
@@ -112,8 +130,7 @@ class Pulse:
     def _slept(self, seconds: float) -> bool:
         """Whether the pause was over before somebody stirred."""
         self._next_at = time.monotonic() + seconds
-        stirred = self._stirred.wait(seconds)
-        self._stirred.clear()
+        stirred = self._quiet.acquire(timeout=seconds)
         return not stirred and not self._over
 
     def _until_next(self) -> float:

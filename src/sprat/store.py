@@ -143,7 +143,7 @@ def open_store(url: str = "sqlite:///sprat.db") -> Store:
 def preload(url: str) -> None:
     """Import what the store at this URL needs, and open nothing: for a process that forks."""
     if url.startswith("sqlite:"):
-        from sprat.stores.sqlite import scaling, statistics  # noqa: F401
+        from sprat.stores.sqlite import scaling, statistics, waiting  # noqa: F401
     elif url.startswith("postgres"):
         import sprat.stores.postgres
     elif url.startswith(("redis", "valkey")):

@@ -17,7 +17,6 @@ import time
 
 from sprat import model
 from sprat.ahead import LET_GO_SECONDS, Ahead
-from sprat.child import Child
 from sprat.errors import StoreUnavailable
 from sprat.job import Job, Stopped
 from sprat.processor import Outcome, attempt, settlement
@@ -222,6 +221,8 @@ class Worker:
         return settlement(item, outcome, self._settings, seconds)
 
     def _in_a_child(self, item: model.WorkItem) -> Outcome | None:
+        from sprat.child import Child  # here: a job that runs in the worker has none
+
         job = Job(self._pool, item)
         child = Child(lambda: attempt(self._processor, job))
         limit = self._settings.timeout_seconds

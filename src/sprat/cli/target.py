@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from sprat import config
 from sprat.errors import InvalidInput
-from sprat.settings import has_processor
 from sprat.store import open_store
 
 TYPE_CHECKING = False
@@ -15,9 +13,13 @@ if TYPE_CHECKING:
     from sprat.store import Store
 
 
-def url_of(flag: str | None, *, path: str = config.FILE) -> str:
+def url_of(flag: str | None, *, path: str | None = None) -> str:
     """The URL that is meant, with `path` as the sprat.yml to look into."""
-    url = config.store_url(flag, os.environ, path=path)
+    url = flag if flag is not None else os.environ.get("SPRAT_URL")
+    if not url:
+        from sprat import config  # here: whoever says which store does not pay for that
+
+        url = config.store_url(flag, os.environ, path=path or config.FILE)
     if url.startswith("memory:"):
         raise InvalidInput("memory:// is gone when the command ends: use sqlite:///sprat.db")
     return url
@@ -45,6 +47,8 @@ def open_existing(flag: str | None) -> Store:
 
 def _check_file(flag: str | None) -> None:
     """No store is where it is said to be: perhaps the file that says so is wrong."""
+    from sprat import config
+
     if flag is None and not os.environ.get("SPRAT_URL") and os.path.exists(config.FILE):
         config.load(config.FILE)
 
@@ -69,11 +73,15 @@ def known_pool(store: Store, name: str) -> str:
         return name
     if not pools:
         raise InvalidInput(f"there is no pool {name!r}, nor any other: `sprat apply` makes them")
+    from sprat import config
+
     raise InvalidInput(f"there is no pool {name!r}{config.nearest(name, pools)}")
 
 
 def workable_pool(store: Store, name: str) -> str:
     """The same, for one that workers can be started for."""
+    from sprat.settings import has_processor
+
     settings = store.pool(known_pool(store, name)).state().settings
     if not has_processor(settings):
         raise InvalidInput(f"pool {name} has no handler and no command: `sprat apply` gives it one")

@@ -192,6 +192,7 @@ def _import_the_rest() -> None:
     the store: a push waits for it."""
     import fcntl  # noqa: F401
 
+    import sprat.child
     import sprat.pulse
     import sprat.scale_set
     import sprat.worker  # noqa: F401

@@ -8,7 +8,7 @@ and the errors, clock.py the time; waiting.py and bell.py let an idle worker sle
 from __future__ import annotations
 
 from sprat.backend import Backend
-from sprat.stores.sqlite import claims, express, pools, waiting
+from sprat.stores.sqlite import claims, express, pools
 from sprat.stores.sqlite import items as stored
 from sprat.stores.sqlite import workers as registry
 from sprat.stores.sqlite.connection import Connection
@@ -87,6 +87,8 @@ class SqliteBackend(Backend):
         return self._read(stored.counts, pool)
 
     def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
+        from sprat.stores.sqlite import waiting  # here: a worker that finds work never waits
+
         return waiting.wait(self._connection, pool, worker, seconds)
 
     # -- pools ------------------------------------------------------------------------------

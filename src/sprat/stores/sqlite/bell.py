@@ -8,7 +8,6 @@ file holds no state: a missed ring is healed by the next look, at most a second 
 from __future__ import annotations
 
 import os
-import select
 import sys
 import time
 
@@ -43,6 +42,8 @@ class Bell:
     def wait(self, seconds: float) -> None:
         """Sleep until the bell rings or the time is up."""
         if self._watch >= 0:
+            import select  # here: a worker that finds work never waits
+
             poll = select.poll()  # unlike select, it takes descriptors of any number
             poll.register(self._watch, select.POLLIN)
             poll.poll(seconds * 1000)
