@@ -46,7 +46,8 @@ class Floor(Sprat):
 
     def _open(self) -> apsw.Connection:
         """As the store opens it."""
-        db = apsw.Connection(self.path)
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
+        db = apsw.Connection(self.path, flags=flags)
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         pages = connection.CHECKPOINT_BYTES // int(db.pragma("page_size"))
         db.pragma("wal_autocheckpoint", pages)

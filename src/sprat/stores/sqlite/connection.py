@@ -295,7 +295,9 @@ def _open(path: str, patience: Patience) -> apsw.Connection:
     _create_private(path)
     db = None
     try:
-        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        # Connection.lock lets one thread in at a time: SQLite need not lock each call once more.
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
+        db = apsw.Connection(path, flags=flags)
         # Plans do not depend on bound values; without this SQLite prepares a statement with a
         # bound LIMIT or a partial index anew at every call, ten times the cost of running it.
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
