@@ -93,9 +93,10 @@ def settlement(
     item: model.WorkItem, outcome: Outcome, settings: PoolSettings, seconds: float | None
 ) -> model.Settlement:
     """What the store is told about an attempt; `seconds` is how long it took, if that is known."""
-    ref = (item.id, item.token)
+    item_id, token = item.id, item.token
     if outcome.ok:
-        return model.Settlement.of((*ref, model.COMPLETE, outcome.result, None, 0.0, seconds))
+        done = (item_id, token, model.COMPLETE, outcome.result, None, 0.0, seconds)
+        return model.Settlement.of(done)
     kind = model.POISON if outcome.poison else model.FAIL
     kind = model.TRANSIENT if outcome.transient else kind
     delay = outcome.delay_seconds
@@ -107,7 +108,7 @@ def settlement(
             jitter=int.from_bytes(os.urandom(4)) / (1 << 32),
         )
     error = payload.error_text(outcome.error)
-    return model.Settlement.of((*ref, kind, None, error, delay, seconds))
+    return model.Settlement.of((item_id, token, kind, None, error, delay, seconds))
 
 
 def _delay(error: BaseException) -> float | None:

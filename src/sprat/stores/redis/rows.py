@@ -51,22 +51,18 @@ def handed_out(run: list[Any], pool: str, worker_id: str) -> list[model.WorkItem
     shared, values = run
     attempts, max_retries, priority, tenant, group, key, given_back, claimed_at, *more = shared
     error, checkpoint, progress, note = more
-    status = (model.CLAIMED, attempts, max_retries, priority, tenant or None, group or None, key)
-    saved = (
-        None if checkpoint is None else jsontext.loads(checkpoint),
-        None if progress is None else float(progress),
-        *(note, None, error),
-    )
-    at = claimed_at / 1e6
-    return [
-        model.WorkItem.of(
-            (
-                *(item_id, pool, jsontext.loads(data), *status, worker_id, epoch, token),
-                *(*saved, created_at / 1e6, None, at, None, given_back),
-            )
-        )
-        for item_id, data, epoch, token, created_at in zip(*[iter(values)] * 5, strict=True)
+    like = [
+        *("", pool, None, model.CLAIMED, attempts, max_retries, priority, tenant or None),
+        *(group or None, key, worker_id, 0, "", checkpoint and jsontext.loads(checkpoint)),
+        *(progress and float(progress), note, None, error, 0.0, None, claimed_at / 1e6, None),
+        given_back,
     ]
+    items = []
+    for item_id, data, epoch, token, created_at in zip(*[iter(values)] * 5, strict=True):
+        like[0], like[2], like[11] = item_id, jsontext.loads(data), epoch
+        like[12], like[18] = token, created_at / 1e6
+        items.append(model.WorkItem.of(like))
+    return items
 
 
 def worker_of(row: Sequence[Any]) -> model.WorkerRecord:
