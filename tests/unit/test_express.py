@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import sprat
-from sprat.model import WorkerRecord, WorkerRegistration
+from sprat.model import Settlement, WorkerRecord, WorkerRegistration
 from sprat.pool import WorkPool
 from sprat.stores.sqlite import SqliteBackend
 
@@ -18,8 +18,8 @@ SHORT = 6  # begin, look, complete, claim, count, commit
 class Traced:
     """A pool on SQLite, one worker, and the statements that the last exchange ran."""
 
-    def __init__(self, path: Path) -> None:
-        self.backend = SqliteBackend(str(path))
+    def __init__(self, path: Path, *, sync_all: bool = False) -> None:
+        self.backend = SqliteBackend(str(path), sync_all=sync_all)
         self.pool = WorkPool(self.backend, "p")
         about = WorkerRegistration(worker_id="w", lease_seconds=3600.0)
         self.worker: WorkerRecord = self.backend.register(about)
@@ -53,6 +53,22 @@ def test_settling_one_job_and_claiming_the_next_is_six_statements(traced: Traced
     assert len(traced.statements) <= SHORT, traced.statements
     assert traced.pool.get(first).result == {"pages": 3}
     assert second == traced.pool.get(second)
+
+
+@pytest.mark.parametrize("sync_all", [False, True])
+def test_statistics_that_were_held_back_are_there_after_closing(
+    tmp_path: Path, sync_all: bool
+) -> None:
+    traced = Traced(tmp_path / "q.db", sync_all=sync_all)
+    traced.pool.push_many(range(4))
+    settlements: list[Settlement] = []
+    for _ in range(4):
+        (item,) = traced.exchange(settlements=settlements).items
+        settlements = [traced.pool.completion(item, seconds=2.0)]
+    traced.backend.close()
+    stats = WorkPool(SqliteBackend(str(tmp_path / "q.db")), "p").stats()
+    assert (stats.arrivals, stats.starts, stats.finished) == (4, 4, 3)
+    assert stats.run_mean == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("special", ["tenant", "group", "delayed", "pool"])
