@@ -8,6 +8,7 @@ from sprat import jsontext, model, retry, tally
 from sprat.errors import UnknownItem, UnknownWorker
 from sprat.payload import settings_from
 from sprat.stores.sqlite import lanes
+from sprat.stores.sqlite.rows import LIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ UPDATE work_pool SET attempts = attempts + 1, ahead = 0, claimed_at = ?3
 WHERE id = ?1 AND token = ?2 AND status = 'claimed' AND ahead > 0
 """
 HOLDS = "SELECT 1 FROM work_pool WHERE id = ? AND token = ? AND status = 'claimed'"
-HELD_BY = """
+HELD_BY = f"""
 SELECT seq, id, pool_name, grp, attempts, max_retries, ahead, suspect, given_back
-FROM work_pool WHERE claimed_by = ?1 AND status = 'claimed' AND (?2 IS NULL OR pool_name = ?2)
+FROM work_pool WHERE claimed_by = ?1 AND {LIVE} AND (?2 IS NULL OR pool_name = ?2)
 ORDER BY seq
 """
 SAVE = """

@@ -12,6 +12,7 @@ import time
 
 from sprat import jsontext, model
 from sprat.stores.sqlite import claims
+from sprat.stores.sqlite.rows import READY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,12 +35,12 @@ WHERE b.name = 'clock_base'
   AND NOT EXISTS (SELECT 1 FROM work_pool
       WHERE pool_name = ?2 AND status = 'pending' AND run_at <= b.value + ?3)
   AND i.seq = (SELECT seq FROM work_pool
-      WHERE pool_name = ?2 AND status = 'pending' AND run_at IS NULL
+      WHERE pool_name = ?2 AND {ready}
       ORDER BY priority DESC, tenant, grp, seq LIMIT 1)
 """
-LOOK_FIRST = _LOOK.format(held="NULL, NULL", claims="")
+LOOK_FIRST = _LOOK.format(held="NULL, NULL", claims="", ready=READY)
 LOOK_NEXT = (
-    _LOOK.format(held="h.seq, h.claimed_at", claims="CROSS JOIN work_pool h")
+    _LOOK.format(held="h.seq, h.claimed_at", claims="CROSS JOIN work_pool h", ready=READY)
     + "  AND h.id = ?5 AND h.token = ?6 AND h.status = 'claimed' AND h.pool_name = ?2"
 )
 CLAIM = """

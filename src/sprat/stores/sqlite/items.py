@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sprat import model, tally
 from sprat.errors import KeyConflict, UnknownItem
-from sprat.stores.sqlite.rows import ITEM_COLUMNS, item_of
+from sprat.stores.sqlite.rows import ITEM_COLUMNS, LIVE, READY, item_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ SELECT {ITEM_COLUMNS} FROM work_pool WHERE seq IN (
 ORDER BY seq
 """
     for status, condition in (
-        (model.CLAIMED, "status = 'claimed'"),
+        (model.CLAIMED, f"claimed_by IS NOT NULL AND {LIVE}"),
         (model.BACKLOG, "status = 'backlog'"),
         (model.POISONED, "status = 'poisoned'"),
         (model.CANCELLED, "status = 'cancelled'"),
@@ -61,7 +61,7 @@ LIST_STATUS[model.PENDING] = f"""
 SELECT {ITEM_COLUMNS} FROM work_pool WHERE seq IN (
     SELECT seq FROM (
         SELECT seq FROM work_pool
-        WHERE pool_name = ?1 AND status = 'pending' AND run_at IS NULL AND +seq > ?2
+        WHERE pool_name = ?1 AND {READY} AND +seq > ?2
         UNION ALL
         SELECT seq FROM work_pool
         WHERE pool_name = ?1 AND status = 'pending' AND run_at IS NOT NULL AND +seq > ?2)

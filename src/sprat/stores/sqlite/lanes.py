@@ -1,6 +1,6 @@
 """Which items are next: priority, then tenants in turn, then age, for what a worker can do.
 
-A *lane* is the ready items of one pool, priority, tenant and group; the index work_pool_ready
+A *lane* is the ready items of one pool, priority, tenant and group; the index work_pool_live
 holds lanes side by side, each in order of arrival. A pool that never saw a tenant or a group has
 one lane a priority, and the index order is the claim order. Otherwise the lanes of the highest
 priority are found by hopping through the index from one to the next, and their heads compared:
@@ -10,6 +10,7 @@ the cost grows with the number of lanes that have work, never with the number of
 from __future__ import annotations
 
 from sprat import retry, tally
+from sprat.stores.sqlite.rows import READY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _ROW = """seq, ready_at, suspect, attempts, max_retries, tenant, grp, id, data, priority, key,
 epoch, checkpoint, progress, progress_note, error, created_at, given_back"""
 SEQ, READY_AT, SUSPECT, ATTEMPTS, MAX_RETRIES, TENANT, GROUP = range(7)
-_READY = "FROM work_pool WHERE pool_name = ?1 AND status = 'pending' AND run_at IS NULL"
+_READY = f"FROM work_pool WHERE pool_name = ?1 AND {READY}"
 
 PROMOTE = """
 UPDATE work_pool SET ready_at = run_at, run_at = NULL

@@ -13,11 +13,15 @@ ITEM_COLUMNS = """id, pool_name, data, status, attempts, max_retries, priority, 
 claimed_by, epoch, iif(status = 'claimed', token, NULL), checkpoint, progress, progress_note,
 result, error, created_at, run_at, claimed_at, finished_at, given_back"""
 
+# What the index work_pool_live holds: a statement that is to use it has to say so in these words.
+LIVE = "run_at IS NULL AND status IN ('pending', 'claimed')"
+READY = f"claimed_by IS NULL AND {LIVE}"  # of those, what waits; the others are claimed
+
 # claims: the running item first, then those claimed ahead
-WORKER_COLUMNS = """worker_id, status, pool_id, host, pid, capabilities, started_at,
+WORKER_COLUMNS = f"""worker_id, status, pool_id, host, pid, capabilities, started_at,
 last_heartbeat, lease_seconds, lease_until, incarnation, metadata, reason,
-(SELECT count(*) FROM work_pool WHERE claimed_by = worker_id AND status = 'claimed'),
-(SELECT id FROM work_pool WHERE claimed_by = worker_id AND status = 'claimed'
+(SELECT count(*) FROM work_pool WHERE claimed_by = worker_id AND {LIVE}),
+(SELECT id FROM work_pool WHERE claimed_by = worker_id AND {LIVE}
  ORDER BY ahead, claimed_at, seq LIMIT 1)"""
 WORKER_FIELDS = (
     *("worker_id", "status", "pool_id", "host", "pid", "capabilities", "started_at"),

@@ -6,7 +6,7 @@ from sprat import jsontext, model
 from sprat.backend import WorkerRef
 from sprat.payload import new_id
 from sprat.stores.sqlite import items, statistics, workers
-from sprat.stores.sqlite.rows import WORKER_COLUMNS, worker_of
+from sprat.stores.sqlite.rows import READY, WORKER_COLUMNS, worker_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,20 +33,20 @@ WHERE pool_id = ?1 AND status IN ('starting', 'active', 'terminating') AND lease
   AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(capabilities) WHERE value = ?3))
 """
 # The ready item that was pushed first: the least of the lanes' heads.
-OLDEST = """
+OLDEST = f"""
 WITH RECURSIVE lane (priority, tenant, grp, seq) AS (
     SELECT * FROM (
         SELECT priority, tenant, grp, seq FROM work_pool
-        WHERE pool_name = ?1 AND status = 'pending' AND run_at IS NULL
+        WHERE pool_name = ?1 AND {READY}
         ORDER BY priority DESC, tenant, grp, seq LIMIT 1)
     UNION ALL
     SELECT w.priority, w.tenant, w.grp, w.seq FROM lane JOIN work_pool w ON w.seq = coalesce(
         (SELECT seq FROM work_pool
-         WHERE pool_name = ?1 AND status = 'pending' AND run_at IS NULL
+         WHERE pool_name = ?1 AND {READY}
            AND priority = lane.priority AND (tenant, grp) > (lane.tenant, lane.grp)
          ORDER BY tenant, grp, seq LIMIT 1),
         (SELECT seq FROM work_pool
-         WHERE pool_name = ?1 AND status = 'pending' AND run_at IS NULL
+         WHERE pool_name = ?1 AND {READY}
            AND priority < lane.priority
          ORDER BY priority DESC, tenant, grp, seq LIMIT 1)))
 SELECT ready_at FROM work_pool

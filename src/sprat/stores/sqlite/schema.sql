@@ -79,12 +79,12 @@ CREATE TABLE work_pool (
 );
 CREATE UNIQUE INDEX work_pool_id ON work_pool (id);
 CREATE UNIQUE INDEX work_pool_key ON work_pool (pool_name, key) WHERE key IS NOT NULL;
--- In claim order; holds ready items only, so a claim never meets finished or delayed ones.
-CREATE INDEX work_pool_ready ON work_pool (pool_name, priority DESC, tenant, grp, seq)
-    WHERE status = 'pending' AND run_at IS NULL;
+-- Claimed items by worker, then ready ones in claim order: a claim never meets finished or delayed
+-- ones. Both in one index, side by side: a claim mostly moves an entry within one page.
+CREATE INDEX work_pool_live ON work_pool (claimed_by DESC, pool_name, priority DESC, tenant, grp, seq)
+    WHERE run_at IS NULL AND status IN ('pending', 'claimed');
 CREATE INDEX work_pool_delayed ON work_pool (pool_name, run_at, grp)
     WHERE status = 'pending' AND run_at IS NOT NULL;
-CREATE INDEX work_pool_claimed ON work_pool (claimed_by) WHERE status = 'claimed';
 CREATE INDEX work_pool_running ON work_pool (pool_name, tenant)
     WHERE status = 'claimed' AND tenant <> '';
 CREATE INDEX work_pool_backlog ON work_pool (pool_name) WHERE status = 'backlog';
