@@ -3,8 +3,8 @@
 Each verb is one transaction. Those that workers call all day (push, exchange, look) are functions
 of the server, one round trip each: functions.sql, pushing.sql and lanes.sql. The others are Python
 over transaction.py: items, claims, pools, workers, scaling, statistics, documents. connections.py
-has the connections and what happens when they end, complaints.py the errors, waiting.py lets an
-idle worker sleep, address.py reads the URL.
+has the connections and what happens when they end, line.py a short call over one, complaints.py
+the errors, waiting.py lets an idle worker sleep, address.py reads the URL.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def _call(
         *(pool, worker_id, incarnation, ids, tokens, results, start_id, start_token),
         *(claim, token, ahead, tx.again),
     )
-    rows = tx.run(EXCHANGE, values).fetchall()
+    rows = tx.rows(EXCHANGE, values)
     now, places, claimed_at, started = rows[0][:4]
     settled = _settled(tx, pool, completions, places or (), claimed_at or (), now)
     took = tx.tally.took

@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sprat.errors import StoreUnavailable
 from sprat.retry import backoff
 from sprat.stores.postgres import complaints, schema
+from sprat.stores.postgres.line import Line
 from sprat.stores.postgres.transaction import Names, Transaction
 from sprat.tally import Notes
 
@@ -50,11 +51,12 @@ READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 class Link:
     """One connection with its cursor. Outside of a transaction every statement is one."""
 
-    __slots__ = ("cursor", "db")
+    __slots__ = ("cursor", "db", "line")
 
     def __init__(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
         self.db = db
         self.cursor: Cursor = psycopg.RawCursor(db)
+        self.line = Line(db)
 
 
 class Connections:
@@ -78,12 +80,14 @@ class Connections:
 
     def call(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """One statement that is a transaction of its own: one round trip."""
-        return self.repeatable(lambda tx: tx.run(statement, values).fetchall())
+        return self.repeatable(lambda tx: tx.rows(statement, values))
 
     def repeatable(self, action: Callable[[Transaction], T]) -> T:
         """Let `action` run one statement."""
         return self._with_patience(
-            lambda link, again: action(Transaction(link.cursor, self.names, again=again))
+            lambda link, again: action(
+                Transaction(link.cursor, self.names, again=again, line=link.line)
+            )
         )
 
     def read(
