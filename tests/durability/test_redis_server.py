@@ -227,6 +227,30 @@ def test_old_server_is_refused() -> None:
         open_store(url)
 
 
+@pytest.mark.parametrize(("number", "advice"), [(99, "upgrade sprat"), (0, "with ?store=")])
+def test_store_of_another_format_is_refused(server: RedisServer, number: int, advice: str) -> None:
+    with open_store(server.url) as store:
+        store.pool("papers").push("one")
+    server.ask("SET", "{sprat}:format", number)
+    with pytest.raises(StoreMismatch) as caught:
+        open_store(server.url)
+    assert f"format {number} and this sprat knows {health.FORMAT}" in str(caught.value)
+    assert str(caught.value).endswith(advice)
+    assert server.ask("GET", "{sprat}:format") == str(number)
+    server.ask("SET", "{sprat}:format", health.FORMAT)
+    with open_store(server.url) as store:
+        assert store.pool("papers").size() == 1
+
+
+def test_store_whose_keys_were_deleted_gets_its_format_again(server: RedisServer) -> None:
+    with open_store(server.url) as store:
+        server.ask("FLUSHALL")
+        store.pool("papers").push("one")
+        with open_store(server.url) as another:
+            assert another.pool("papers").size() == 1
+    assert server.ask("GET", "{sprat}:format") == str(health.FORMAT)
+
+
 @contextmanager
 def answering_to_info(text: str) -> Iterator[str]:
     """A stand-in for servers that are not here to be started: it says what it is, and no more."""
@@ -370,7 +394,7 @@ def test_sentinel_names_the_master_before_and_after_a_failover(
     ):
         enrol(store)
         store.pool("papers").push("one")
-        assert server.ask("WAIT", 1, 5000) == 1
+        assert server.ask("WAIT", 1, 25_000) == 1  # a first sync begins after five seconds
         server.kill()
         end = time.monotonic() + 60
         while "role:master" not in replica.ask("INFO", "replication"):

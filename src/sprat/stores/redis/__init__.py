@@ -10,6 +10,7 @@ so that every verb is atomic, whatever pools and workers it touches.
     {store}:seq        the number of items ever pushed: their order of arrival
     {store}:pools      set    names
     {store}:workers    hash   id -> the worker;  {store}:live  zset  id by age
+    {store}:format     the number of this layout (health.py)
     {store}:clock      hash   how far the store's clock is ahead of the server's
     {store}:documents:KIND, :names:KIND, :expiries, :buckets
     {store}:pool:NAME:about      hash  settings, version, pause, turn, scaling pass

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sprat.stores.redis.link import Link
 
 OLDEST = (6, 2)
+FORMAT = 1  # of keys and rows; another number when those of another sprat could not be read
 UNKNOWN = "unknown"
 
 
@@ -34,16 +35,30 @@ def facts(link: Link) -> dict[str, str]:
 
 
 def check(link: Link) -> None:
-    """Refuse a server that is too old; warn of one that forgets. Asked once, when a store is
-    opened."""
+    """Refuse a server that is too old, and a store that another sprat wrote; warn of a server
+    that forgets. Asked once, when a store is opened."""
     known = facts(link)
     version = known.get("redis_version", "")
     if version and tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
         raise StoreMismatch(
             f"the server at {link.address} is Redis {version}: sprat needs 6.2 or later, or Valkey"
         )
+    _check_format(link)
     for danger in dangers(known):
         warnings.warn(f"{link.address}: {danger}", StoreWarning, stacklevel=4)
+
+
+def _check_format(link: Link) -> None:
+    found = int(link.run("format", FORMAT))
+    if found == FORMAT:
+        return
+    where = f"the store {link.address.store!r} at {link.address}"
+    known = f"has format {found} and this sprat knows {FORMAT}"
+    if found > FORMAT:
+        raise StoreMismatch(f"{where} {known}: upgrade sprat")
+    raise StoreMismatch(
+        f"{where} {known}: finish its work with an earlier release, or use another with ?store="
+    )
 
 
 def dangers(known: dict[str, str]) -> list[str]:

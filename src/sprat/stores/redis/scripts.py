@@ -17,7 +17,8 @@ ALL = (*WORKERS, "lanes")
 
 # What a verb needs before its own file. Every part costs a few microseconds a call: its functions
 # are made anew each time.
-PARTS = {
+PARTS: dict[str, tuple[str, ...]] = {
+    "format": (),
     "push": BASE,
     "push_one": ("base", "rows", "sums", "waking"),
     "exchange": ITEMS,
