@@ -22,6 +22,7 @@ so that every verb is atomic, whatever pools and workers it touches.
     {store}:pool:NAME:keys       hash  idempotency key -> digest of the payload, id
     {store}:pool:NAME:running, :turns      hash  tenant -> claimed items, last turn
     {store}:pool:NAME:stats      hash  bucket of 10 or 900 seconds -> sums, and -> arrivals
+    {store}:pool:NAME:fresh      hash  the sums of the bucket of now
     {store}:pool:NAME:waiting    zset  bells to ring by when they began to wait (bell.py)
     {store}:pool:NAME:live, :ended   zset  workers of the pool
     {store}:pool:NAME:scale      hash  group -> scale set;  :decisions  list, newest first

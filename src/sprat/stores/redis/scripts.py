@@ -9,7 +9,7 @@ import os
 
 from sprat.record import Record
 
-BASE = ("base", "rows", "sums", "waking", "states")
+BASE = ("base", "rows", "buckets", "sums", "waking", "states")
 CLAIMS = (*BASE, "claims")
 ITEMS = (*CLAIMS, "lanes", "workers")
 WORKERS = (*CLAIMS, "crashes", "workers", "fleet")
@@ -20,7 +20,7 @@ ALL = (*WORKERS, "lanes")
 PARTS: dict[str, tuple[str, ...]] = {
     "format": (),
     "push": BASE,
-    "push_one": ("base", "rows", "sums", "waking"),
+    "push_one": ("base", "rows", "buckets", "waking"),
     "exchange": ITEMS,
     "save": CLAIMS,
     "release": WORKERS,
@@ -40,7 +40,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "workers_list": WORKERS,
     "reap": WORKERS,
     "observe": (*ALL, "statistics"),
-    "history": ("base", "statistics"),
+    "history": ("base", "buckets", "sums", "statistics"),
     "record": WORKERS,
     "decisions": BASE,
     "document": ("base", "documents"),

@@ -67,6 +67,7 @@ for _ = 1, SLICE do
 end
 
 -- Old buckets are rolled up into wide ones, and the very old dropped.
+pack_up(pool)
 local key, seconds = pool_key(pool, 'stats'), now / 1000000
 for _, field in ipairs(call('HKEYS', key)) do
   local width, at, arrivals = string.match(field, '^(%d+):(%d+)(:?a?)$')

@@ -2,8 +2,8 @@
 
 -- An item is one packed row in the hash `items`; its payload is in `data`, and what few items
 -- have (error, checkpoint, progress, note) in `more`. '' and 0 stand for None and False, and no
--- text of an item has a zero byte in it. A row becomes a table in one step, which costs a fraction
--- of what a message does that says the type of each value.
+-- text of an item has a zero byte in it. A row becomes a table in one step, which costs about a
+-- third less than a message does that says the type of each value.
 local FORMAT, WIDTH = '<dddddiiiiHBBBBssssssssss', 24
 local SEQ, CREATED_AT, READY_AT, CLAIMED_AT, FINISHED_AT = 1, 2, 3, 4, 5
 local ATTEMPTS, MAX_RETRIES, PRIORITY, EPOCH, GIVEN_BACK = 6, 7, 8, 9, 10

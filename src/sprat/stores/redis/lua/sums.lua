@@ -1,6 +1,9 @@
 -- What happened, summed up in buckets of time as histogram.py has it. w: waited, r: ran, d: done,
--- f: failed; "w12": waits in bin 12. Arrivals have a counter beside each bucket: to read, add up and
--- write the sums with every push would be a good part of its cost.
+-- f: failed; "w12": waits in bin 12. The bucket of now is the hash `fresh`, a field for each sum: to
+-- read and write all of them for every job would cost more than the job. With the next bucket it
+-- is packed up, and joins the others in `stats`.
+
+local SUMS = '<ddd'
 
 local stats = {}
 local stats_pool, stats_kinds -- of the last one: a batch is of one pool
@@ -35,24 +38,53 @@ local function add_sums(into, from)
   end
 end
 
-local function bucket_now()
-  return string.format('10:%d', math.floor(now / 10000000) * 10)
+-- The bucket that is not packed up yet (false: none) and its sums.
+local function fresh_sums(pool)
+  local found = call('HGETALL', pool_key(pool, 'fresh'))
+  local bucket, sums = false, {}
+  for i = 1, #found, 2 do
+    if found[i] == 'at' then
+      bucket = found[i + 1]
+    else
+      local n, seconds, squares = struct.unpack(SUMS, found[i + 1])
+      sums[found[i]] = {n, seconds, squares}
+    end
+  end
+  return bucket, sums
 end
 
-local function arrived(pool, n)
-  call('HINCRBY', pool_key(pool, 'stats'), bucket_now() .. ':a', n)
+local function pack_up(pool)
+  local bucket, sums = fresh_sums(pool)
+  if bucket and bucket ~= bucket_now() then
+    local key = pool_key(pool, 'stats')
+    local kept = call('HGET', key, bucket)
+    add_sums(sums, kept and unpacked(kept) or {})
+    call('HSET', key, bucket, pack(sums))
+    call('DEL', pool_key(pool, 'fresh'))
+  end
 end
 
 local function write_stats(pool)
-  local key, bucket = pool_key(pool, 'stats'), bucket_now()
-  local kept = call('HGET', key, bucket)
-  local sums = kept and unpacked(kept) or {}
+  local fresh, bucket = pool_key(pool, 'fresh'), bucket_now()
+  local names, news = {'at'}, {false}
   for kind, bins in pairs(stats[pool]) do
-    local named = {}
-    for bin, added_up in pairs(bins) do
-      named[kind .. bin] = added_up
+    for bin, sums in pairs(bins) do
+      names[#names + 1], news[#news + 1] = kind .. bin, sums
     end
-    add_sums(sums, named)
   end
-  call('HSET', key, bucket, pack(sums))
+  local kept = call('HMGET', fresh, unpack(names))
+  if kept[1] and kept[1] ~= bucket then
+    pack_up(pool)
+    kept = {}
+  end
+  local values = {'at', bucket}
+  for i = 2, #names do
+    local n, seconds, squares = unpack(news[i])
+    if kept[i] then
+      local n_before, seconds_before, squares_before = struct.unpack(SUMS, kept[i])
+      n, seconds, squares = n + n_before, seconds + seconds_before, squares + squares_before
+    end
+    values[2 * i - 1], values[2 * i] = names[i], struct.pack(SUMS, n, seconds, squares)
+  end
+  call('HSET', fresh, unpack(values))
 end
