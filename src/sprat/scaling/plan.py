@@ -16,7 +16,16 @@ import math
 
 from sprat.model import Decision, PoolSettings, Snapshot
 from sprat.record import Record
-from sprat.scaling import ahead, arrivals, estimates, lateness, queueing, sizing, starts
+from sprat.scaling import (
+    ahead,
+    arrivals,
+    estimates,
+    lateness,
+    queueing,
+    sizing,
+    slowdown,
+    starts,
+)
 from sprat.scaling.queueing import Line, Service
 
 TYPE_CHECKING = False
@@ -49,6 +58,7 @@ class Outlook(Record):
     oldest: float  # seconds that the first item has waited
     line: Line
     service: Service
+    usual_mean: float  # seconds that a job took before the last ones
     cold_start: float
     z: float
     caution: float  # what late starts have taught
@@ -79,6 +89,8 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
     busy = sizing.busy(seen)
     learned = caution(seen, own, cold_start)
     service = estimates.service(seen, guess_seconds=own.wait_seconds)
+    usual = service.mean
+    service = service.replace(mean=usual * slowdown.factor(seen, mean=usual, scv=service.scv))
     job_share = service.mean / own.wait_seconds
     if settings.max_jobs == 1:
         service = service.replace(mean=math.inf)  # who ends a job takes no other
@@ -96,6 +108,7 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         oldest=seen.oldest_ready_seconds or 0.0,
         line=line,
         service=service,
+        usual_mean=usual,
         cold_start=cold_start,
         z=CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, learned), PATIENT[1]),
         caution=learned,
@@ -132,6 +145,7 @@ def _notes(seen: Snapshot, view: Outlook) -> dict[str, Any]:
     own = view.own
     notes = starts.noted(seen)
     notes.update(estimates.noted_service(seen))
+    notes.update(slowdown.noted(seen, mean=view.usual_mean))
     if view.is_behind:
         notes.update(ahead.noted(seen))
         notes.update(arrivals.noted(seen, view.cold_start))
@@ -228,7 +242,7 @@ def _reason(view: Outlook, seen: Snapshot, least: int, more: int) -> str:
     else:
         said = (
             f"{view.ready} waiting, the first for {_seconds(view.oldest)}; {fleet}; "
-            f"{_job(view.service)}, a start {_seconds(view.cold_start)}: "
+            f"{_job(view)}, a start {_seconds(view.cold_start)}: "
             f"{_goal(view, more)}"
         )
     if not view.is_behind:
@@ -251,11 +265,14 @@ def _verdict(view: Outlook) -> str:
     )
 
 
-def _job(service: Service) -> str:
+def _job(view: Outlook) -> str:
+    service = view.service
     if service.mean == math.inf:
         return "each worker takes one job"
     guess = "" if service.jobs else "perhaps "
-    return f"a job takes {guess}{_seconds(service.mean)}"
+    longer = service.mean / view.usual_mean
+    lately = f" now, {longer:.1f}x as long as before" if longer >= 1.1 else ""
+    return f"a job takes {guess}{_seconds(service.mean)}{lately}"
 
 
 def _goal(view: Outlook, more: int) -> str:
@@ -273,6 +290,7 @@ def _terms(view: Outlook, least: int, more: int) -> dict[str, Any]:
     return {
         "oldest_seconds": round(view.oldest, 1),
         "service_mean": round(min(view.service.mean, 1e9), 3),
+        "service_usual": round(view.usual_mean, 3),
         "service_scv": round(view.service.scv, 2),
         "cold_start": round(view.cold_start, 3),
         "z": round(view.z, 2),
