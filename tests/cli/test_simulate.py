@@ -45,6 +45,20 @@ def test_without_names_ours_and_others_are_compared(sprat: Run, trace: Path) -> 
     assert all(o["cost"] >= 1 and isinstance(o["met"], bool) for o in seen["outcomes"])
 
 
+def test_a_target_out_of_reach_is_called_so_with_the_reason(sprat: Run, place: Path) -> None:
+    """Forty at once, at no regular times, who are to start in a quarter of what a worker takes."""
+    begins = [1000 * n + 400 * (n * n % 3) for n in range(1, 31)]
+    rows = [f"{begin + n / 40},20\n" for begin in begins for n in range(40)]
+    (place / "batches.csv").write_text("arrival_s,service_s\n" + "".join(rows))
+    command = ("simulate", "batches.csv", "--policy", "slo", "--cold-start", "40s")
+    answer = sprat(*command, "--wait-target", "10s")
+    last = answer.out.splitlines()[-1]
+    assert last.startswith("slo said at last: ")
+    assert last.endswith("bursts are quicker than starts, 95 % cannot be met at this cold start")
+    assert sprat(*command, "--wait-target", "10s", "--json").data["outcomes"][0]["verdict"]
+    assert "slo said" not in sprat(*command, "--wait-target", "2m").out
+
+
 def test_options_reach_their_policy(sprat: Run, trace: Path) -> None:
     def cost(*options: str) -> list[float]:
         line = ("simulate", "load.csv", "--policy", "keda,headroom", "--json", *options)

@@ -186,6 +186,9 @@ def show(trace: Trace, outcomes: Sequence[Outcome], conditions: contest.Conditio
     )
     table(COLUMNS, [row_of(outcome) for outcome in outcomes], narrow=0)
     print(f"\n{NOTE.format(target=duration(conditions.wait_target))}")
+    for outcome in outcomes:
+        if outcome.verdict and not outcome.is_met:
+            print(f"{outcome.policy} said at last: {outcome.verdict}")
 
 
 def row_of(seen: Outcome) -> tuple[str, ...]:

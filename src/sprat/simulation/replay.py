@@ -51,6 +51,7 @@ class Outcome(Record):
     interrupted: int = 0  # jobs that were not let finish: none, ever
     passes: int = 0
     seconds: float = 0.0  # until all was done and the fleet had left
+    verdict: str | None = None  # why the target cannot be met, if the policy said so
 
     @property
     def cost(self) -> float:
@@ -94,7 +95,8 @@ def replay(
             fleet.advance(at)
     if watch is not None:
         watch(fleet)
-    return _outcome(fleet, trace, policy or type(sizer).__name__, wait_target, passes)
+    made = _outcome(fleet, trace, policy or type(sizer).__name__, wait_target, passes)
+    return made.replace(verdict=getattr(sizer, "verdict", None))
 
 
 def _is_over(fleet: Fleet) -> bool:
