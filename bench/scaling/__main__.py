@@ -61,7 +61,8 @@ def cells(names: Sequence[str], colds: tuple[float, ...]) -> list[Cell]:
         for w in scenarios.WAIT_TARGETS
         for s in (ours(w), ORACLE)
     }
-    found = runs.run_all(fixed.values(), keep=True) | runs.run_all(told.values(), keep=False)
+    found = runs.run_all(fixed.values(), runs.of_others())
+    found |= runs.run_all(told.values(), runs.of_ours())
     return [
         Cell(
             scenario=n,

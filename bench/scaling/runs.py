@@ -1,7 +1,8 @@
-"""Runs what is to be compared, over two processes, and keeps what others' rules came to.
+"""Runs what is to be compared, over two processes, and keeps what it came to.
 
-The results of a setting depend on nothing but the code and the trace, so they are kept in a file
-under the machine's temporary directory, named after both, and a second run is quick.
+A result depends on nothing but the code and the trace, so it is kept in a file under the machine's
+temporary directory, named after both: one for the rules of others, one for ours and the oracle. A
+second run is quick, and one that was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ def run(task: Task) -> tuple[Outcome, float]:
     return outcome, time.process_time() - began
 
 
-def run_all(tasks: Iterable[Task], *, keep: bool) -> dict[str, Outcome]:
+def run_all(tasks: Iterable[Task], cache: Path) -> dict[str, Outcome]:
     """By key. Kept ones are not run again."""
     wanted = list({task.key: task for task in tasks}.values())
-    kept = _kept() if keep else {}
+    kept = _kept(cache)
     left = [task for task in wanted if task.key not in kept]
     spent, shown = 0.0, time.monotonic()
     with ProcessPoolExecutor(PROCESSES) as pool:
@@ -67,45 +68,58 @@ def run_all(tasks: Iterable[Task], *, keep: bool) -> dict[str, Outcome]:
             if time.monotonic() > shown + 20 or done == len(left):
                 shown = time.monotonic()
                 print(f"{done} of {len(left)}, {spent:.0f} s of processor", file=sys.stderr)
-                if keep:
-                    _keep(kept)
+                _keep(kept, cache)
     return {task.key: kept[task.key] for task in wanted}
 
 
-def _kept() -> dict[str, Outcome]:
+def _kept(cache: Path) -> dict[str, Outcome]:
     try:
-        rows: dict[str, Any] = json.loads(_cache().read_text())
+        rows: dict[str, Any] = json.loads(cache.read_text())
     except (OSError, ValueError):
         return {}
     return {key: Outcome(**values) for key, values in rows.items()}
 
 
-def _keep(outcomes: dict[str, Outcome]) -> None:
+def _keep(outcomes: dict[str, Outcome], cache: Path) -> None:
     rows = {key: outcome.as_dict() for key, outcome in outcomes.items()}
-    part = _cache().with_suffix(f".{os.getpid()}")
+    part = cache.with_suffix(f".{os.getpid()}")
     part.write_text(json.dumps(rows))
-    part.replace(_cache())
+    part.replace(cache)
 
 
-def _cache() -> Path:
+def of_others() -> Path:
+    """Where the results of the grid are kept."""
+    return _cache("", _rules())
+
+
+def of_ours() -> Path:
+    """Where those of our policy and of the oracle are."""
+    return _cache("ours-", [*_rules(), *_python("scaling"), *_python("simulation/baselines")])
+
+
+def _cache(kind: str, sources: Iterable[Path]) -> Path:
     digest = hashlib.sha256()
-    for path in _rules():
+    for path in sources:
         digest.update(path.read_bytes())
     for name in ("synthetic", "fresh", "scenarios"):
         digest.update((Path(__file__).parent / f"{name}.py").read_bytes())
-    return Path(tempfile.gettempdir()) / f"sprat-bench-scaling-{digest.hexdigest()[:16]}.json"
+    name = f"sprat-bench-scaling-{kind}{digest.hexdigest()[:16]}.json"
+    return Path(tempfile.gettempdir()) / name
 
 
 def _rules() -> list[Path]:
-    """What the rules of the grid are made of; our own policy is run anew every time."""
+    """What the rules of the grid are made of."""
     scaling = (
         *("sizing", "victims", "brake", "engine", "presets", "options"),
         *("queue_depth", "pending_per_worker", "headroom", "step", "latency"),
     )
-    others = SOURCE / "simulation" / "baselines"
     simulation = ("chronicle", "contest", "fleet", "observation", "policy", "replay")
     return [
         *[SOURCE / "scaling" / f"{name}.py" for name in scaling],
         *[SOURCE / "simulation" / f"{name}.py" for name in simulation],
-        *[path for path in sorted(others.glob("*.py")) if path.stem != "oracle"],
+        *[path for path in _python("simulation/baselines") if path.stem != "oracle"],
     ]
+
+
+def _python(folder: str) -> list[Path]:
+    return sorted((SOURCE / folder).glob("*.py"))
