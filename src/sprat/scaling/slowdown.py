@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 RECENT_JOBS = 2.0  # lately: as long as so many jobs take, one after the other
 KEPT_ENDS = 200.0  # over many jobs: about so many count
-CHANCE = 0.75  # deviations that fewer may have ended by chance
+CHANCE = 0.5  # deviations that fewer may have ended by chance
+FEW = 2.0  # ... and jobs: of few workers, one long job is no slowdown
 
 
 def factor(seen: Snapshot, *, mean: float, scv: float) -> float:
@@ -29,7 +30,7 @@ def factor(seen: Snapshot, *, mean: float, scv: float) -> float:
         return 1.0
     expected = busy * all_ended / all_busy
     by_chance = CHANCE * math.sqrt(expected * (1.0 + scv) / 2.0)
-    return max(1.0, expected / (ended + by_chance))
+    return max(1.0, (expected + FEW) / (ended + FEW + by_chance))
 
 
 def noted(seen: Snapshot, *, mean: float) -> dict[str, Any]:
