@@ -1,7 +1,7 @@
 """Runs the comparison and writes docs/benchmarks/scaling.md.
 
-`python -m bench.scaling`; `--quick` takes the short scenarios at one cold start, `--print` leaves
-the page as it is.
+`python -m bench.scaling`; `--quick` takes the short scenarios at one cold start, `--kept` runs
+nothing and takes those that have been run before, `--print` leaves the page as it is.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ QUICK = (
     *scenarios.FRESH,
 )
 POLICY = "slo"
+
+Places = Sequence[tuple[str, float]]  # scenarios, each at a cold start
 ORACLE = Setting(family="oracle", policy=contest.ORACLE)
 
 
@@ -37,12 +39,18 @@ def main() -> None:
         raise SystemExit(f"there is no policy {POLICY} yet")
     reader = argparse.ArgumentParser(prog="python -m bench.scaling")
     reader.add_argument("--quick", action="store_true")
+    reader.add_argument("--kept", action="store_true")
     reader.add_argument("--print", action="store_true")
     asked = reader.parse_args()
     began = time.monotonic()
     names = QUICK if asked.quick else [name for some in page.SAMPLES.values() for name in some]
     colds = scenarios.COLD_STARTS[:1] if asked.quick else scenarios.COLD_STARTS
-    text = page.render(cells(names, colds))
+    places = [(name, cold) for name in names for cold in colds]
+    if asked.kept:
+        missing = runs.not_kept(of_others(places).values(), runs.of_others())
+        missing |= runs.not_kept(of_ours(places).values(), runs.of_ours())
+        places = [place for place in places if place not in missing]
+    text = page.render(cells(places), " ".join(["python -m bench.scaling", *sys.argv[1:]]))
     if asked.print:
         print(text)
     else:
@@ -52,15 +60,21 @@ def main() -> None:
     print(f"took {time.monotonic() - began:.0f} s; {MAX_WORKERS} workers at most", file=sys.stderr)
 
 
-def cells(names: Sequence[str], colds: tuple[float, ...]) -> list[Cell]:
-    fixed = {(n, c, s.label): task(n, c, None, s) for n in names for c in colds for s in SETTINGS}
-    told = {
+def of_others(places: Places) -> dict[tuple[str, float, str], runs.Task]:
+    return {(n, c, s.label): task(n, c, None, s) for n, c in places for s in SETTINGS}
+
+
+def of_ours(places: Places) -> dict[tuple[str, float, float, str], runs.Task]:
+    return {
         (n, c, w, s.family): task(n, c, w, s)
-        for n in names
-        for c in colds
+        for n, c in places
         for w in scenarios.WAIT_TARGETS
         for s in (ours(w), ORACLE)
     }
+
+
+def cells(places: Places) -> list[Cell]:
+    fixed, told = of_others(places), of_ours(places)
     found = runs.run_all(fixed.values(), runs.of_others())
     found |= runs.run_all(told.values(), runs.of_ours())
     return [
@@ -72,8 +86,7 @@ def cells(names: Sequence[str], colds: tuple[float, ...]) -> list[Cell]:
             oracle=found[told[n, c, w, "oracle"].key],
             others={s.label: found[fixed[n, c, s.label].key] for s in SETTINGS},
         )
-        for n in names
-        for c in colds
+        for n, c in places
         for w in scenarios.WAIT_TARGETS
     ]
 

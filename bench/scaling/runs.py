@@ -72,6 +72,12 @@ def run_all(tasks: Iterable[Task], cache: Path) -> dict[str, Outcome]:
     return {task.key: kept[task.key] for task in wanted}
 
 
+def not_kept(tasks: Iterable[Task], cache: Path) -> set[tuple[str, float]]:
+    """The scenarios and cold starts of which something has not been run yet."""
+    kept = _kept(cache)
+    return {(task.scenario, task.cold_start) for task in tasks if task.key not in kept}
+
+
 def _kept(cache: Path) -> dict[str, Outcome]:
     try:
         rows: dict[str, Any] = json.loads(cache.read_text())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.scaling import grid, scenarios, verdict
+from bench.scaling import grid, page, scenarios, verdict
 from sprat.simulation import contest
 from sprat.simulation.replay import Outcome, summary
 
@@ -76,6 +76,31 @@ def test_targets_are_met_or_missed() -> None:
     assert [t.is_met for t in good[:3]] == [True, True, True]
     bad = verdict.targets([cell((1.5, 160), (1.3, 60), (9.0, 60))] * 3)
     assert not any(t.is_met for t in bad)
+
+
+def test_below_the_cold_start_a_target_is_met_or_said_to_be_out_of_reach() -> None:
+    met = cell((1.0, 20), (1.3, 20), (9.0, 20), wait=30.0)
+    missed = cell((1.0, 40), (1.3, 20), (9.0, 20), wait=30.0)
+    said = missed.replace(ours=missed.ours.replace(verdict="cannot be met at this cold start"))
+    assert [one.is_said for one in (met, missed, said)] == [False, False, True]
+    assert verdict.targets([met, said])[-1].is_met
+    last = verdict.targets([met, missed, said])[-1]
+    assert (last.reached, last.is_met) == ("1 met, 1 said so, of 3", False)
+
+
+def test_what_an_oracle_pays_stands_beside_our_cost() -> None:
+    cells = [cell((1.2, 60), (1.5, 60), (1.6, 60))]
+    envelope, keda = verdict.targets(cells)[1:3]
+    assert envelope.reached == "-20.0 % (over 1; oracle -33.3 %)"
+    assert keda.reached == "-20.0 % (oracle -33.3 %)"
+
+
+def test_what_was_not_run_is_named_on_the_page() -> None:
+    seen = [cell((1.0, 60), (1.3, 60), (9.0, 60)).replace(scenario="daily")]
+    text = page.render(seen, "the command")
+    assert "daily at 40 s" in text.split("## Targets")[0]
+    assert "daily at 60 s" not in text
+    assert "`the command`" in text
 
 
 def test_every_setting_of_the_grid_is_valid_and_named_once() -> None:
