@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import sprat
 from bench import environment
-from bench.scaling import scenarios
+from bench.scaling import reasons, scenarios
 from bench.scaling.grid import MAX_WORKERS, SETTINGS
 from bench.scaling.verdict import (
     REGIMES,
@@ -52,8 +52,10 @@ on every scenario.
 - In-sample scenarios were looked at while the policy was made. The hold-out was not, until a first
   version was done; its results were known, and some of it was looked at, when the rule below the
   cold start was changed. The fresh hold-out was made for that: the families of
-  [fresh.py](../../bench/scaling/fresh.py) draw every parameter from a seed; the rule was chosen on
-  other seeds, and this one was run when it was done.
+  [fresh.py](../../bench/scaling/fresh.py) draw every parameter from a seed, and rules are chosen on
+  other seeds. What 901 came to was known when the policy learned to notice longer jobs while they
+  run, and what 902 came to with it when its last constants were chosen, on other seeds; 903 was run
+  when all was done.
 
 {scenarios} scenarios, cold starts of {colds}{left_out}. `{command}`, {date}, sprat {version};
 {machine}. The traces and their terms: [bench/traces](../../bench/traces/README.md).
@@ -77,7 +79,7 @@ def render(cells: Sequence[Cell], command: str) -> str:
         version=sprat.__version__,
         machine=environment.machine(),
     )
-    parts = [head, "## Targets\n", *_targets(samples)]
+    parts = [head, "## Targets\n", *_targets(samples), *_reasons(samples)]
     for title, some in samples.items():
         if some:
             parts += [f"\n## {title}\n", *_by_target(some)]
@@ -105,6 +107,11 @@ def _targets(samples: Mapping[str, Sequence[Cell]]) -> Iterable[str]:
     for what in dict.fromkeys(what for some in found for what in some):
         wanted = next(some[what].wanted for some in found if what in some)
         yield f"| {what} | {wanted} | {' | '.join(_reached(some.get(what)) for some in found)} |"
+
+
+def _reasons(samples: Mapping[str, Sequence[Cell]]) -> Iterable[str]:
+    said = reasons.why({t.what for some in samples.values() for t in targets(some) if not t.is_met})
+    return ["\n## What is missed, and why\n", *said] if said else []
 
 
 def _reached(target: Target | None) -> str:
