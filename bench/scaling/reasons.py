@@ -11,7 +11,7 @@ WHY = {
         Wait targets above the cold start: `mixture` misses, where jobs five times as long begin
         among short ones. That they are long shows only when they have run for longer than jobs did
         before; whoever came until then waits behind them, and for the launches that follow. To
-        expect longer jobs on weaker signs meets it more often, and costs 8 to 13 % more where small
+        expect longer jobs on weaker signs meets it more often, and costs 4 to 13 % more where small
         batches come by the clock (`crons`).
     """,
     ("W >= 2C: cost against the best single",): """

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 RECENT_JOBS = 2.0  # lately: as long as so many jobs take, one after the other
 KEPT_ENDS = 200.0  # over many jobs: about so many count
-CHANCE = 0.25  # deviations that fewer may have ended by chance
-FEW = 1.0  # ... and jobs: of few workers, one long job is no slowdown
+CHANCE = 0.75  # deviations that fewer may have ended by chance
+FEW = 3.0  # ... and jobs: the last ones of a batch are its long ones
 
 
 def factor(seen: Snapshot, *, mean: float, scv: float) -> float:
@@ -46,14 +46,14 @@ def _sums(seen: Snapshot, mean: float) -> tuple[float, float, float, float]:
         return 0.0, 0.0, 0.0, 0.0
     busy, ended, all_busy, all_ended, usual, claimed, total, at = before
     passed = max(0.0, seen.now - at)
-    expected_to_end = passed * min(claimed, usual, seen.counts.claimed)
+    worked = passed * min(claimed, usual, seen.counts.claimed)
     more = max(0, _ended(seen) - total)  # finished items are deleted one day
     recent = math.exp(-passed / (RECENT_JOBS * mean))
     fade = min(1.0, KEPT_ENDS / all_ended) if all_ended else 1.0
     return (
-        recent * busy + expected_to_end,
+        recent * busy + worked,
         recent * ended + more,
-        fade * all_busy + passed * claimed,
+        fade * all_busy + worked,
         fade * all_ended + more,
     )
 
