@@ -45,6 +45,15 @@ def server() -> Iterator[RedisServer]:
         yield server
 
 
+@pytest.fixture
+def synced() -> Iterator[RedisServer]:
+    """One that forgets nothing when it is killed: with everysec it may hold a write back while its
+    disk is busy."""
+    with serving("--appendfsync", "always") as server:
+        assert server.ask("CONFIG", "GET", "appendfsync")[1] == "always"
+        yield server
+
+
 def enrol(store: Store) -> None:
     store.workers.register(WorkerRegistration(worker_id="w1", lease_seconds=1000.0))
 
@@ -61,21 +70,21 @@ def work_off(store: Store) -> int:
 # -- going away and coming back ------------------------------------------------------------------
 
 
-def test_store_goes_on_after_a_restart_of_the_server(server: RedisServer) -> None:
-    with open_store(server.url) as store:
+def test_store_goes_on_after_a_restart_of_the_server(synced: RedisServer) -> None:
+    with open_store(synced.url) as store:
         enrol(store)
         ids = store.pool("papers").push_many(range(10))
-        server.kill()
-        server.start()
+        synced.kill()
+        synced.start()
         assert [store.get(item_id).data for item_id in ids] == list(range(10))
         assert work_off(store) == 10
 
 
-def test_verb_waits_for_a_server_that_comes_back(server: RedisServer) -> None:
-    with open_store(server.url) as store:
+def test_verb_waits_for_a_server_that_comes_back(synced: RedisServer) -> None:
+    with open_store(synced.url) as store:
         store.pool("papers").push("one")
-        server.kill()
-        comes_back = threading.Timer(0.3, server.start)
+        synced.kill()
+        comes_back = threading.Timer(0.3, synced.start)
         comes_back.start()
         store.pool("papers").push("two")
         comes_back.join()
@@ -92,16 +101,16 @@ def test_server_that_stays_away_is_unavailable(
             store.pool("papers").push("one")
 
 
-def test_waiter_survives_a_restart(server: RedisServer) -> None:
-    with open_store(server.url) as store, open_store(server.url) as other:
+def test_waiter_survives_a_restart(synced: RedisServer) -> None:
+    with open_store(synced.url) as store, open_store(synced.url) as other:
         enrol(store)
         woken: list[bool] = []
         waiter = threading.Thread(
             target=lambda: woken.append(store.pool("papers").wait("w1", seconds=30.0))
         )
         waiter.start()
-        server.kill()
-        server.start()
+        synced.kill()
+        synced.start()
         other.pool("papers").push("work")
         waiter.join(30)
         assert woken == [True]
