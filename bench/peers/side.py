@@ -80,7 +80,7 @@ def _late(verb: Callable[..., Any], order: dict[str, Any]) -> dict[str, float]:
     """Push one job after the other to a worker that has nothing to do."""
     pause = random.Random(1)
     for _ in range(order["n"]):
-        time.sleep(pause.uniform(0.03, 0.07))
+        time.sleep(pause.uniform(0.02, 0.05))
         call(verb, time.monotonic())
     return {}
 
