@@ -91,13 +91,15 @@ def render(cells: Sequence[Cell], command: str) -> str:
 def _left_out(cells: Sequence[Cell], names: Sequence[str]) -> str:
     """What was not run, in words."""
     run = {(cell.scenario, cell.cold_start) for cell in cells}
-    missing = [
-        f"{name} at {cold:.0f} s"
-        for cold in scenarios.COLD_STARTS
-        for name in names
-        if (name, cold) not in run
+    missing = {
+        cold: [name for name in names if (name, cold) not in run] for cold in scenarios.COLD_STARTS
+    }
+    words = [
+        f"at {cold:.0f} s {'all' if len(some) == len(names) else ', '.join(some)}"
+        for cold, some in missing.items()
+        if some
     ]
-    return f" (not run: {', '.join(missing)})" if missing else ""
+    return f"\n(not run: {'; '.join(words)})" if words else ""
 
 
 def _targets(samples: Mapping[str, Sequence[Cell]]) -> Iterable[str]:

@@ -98,8 +98,10 @@ def test_what_an_oracle_pays_stands_beside_our_cost() -> None:
 def test_what_was_not_run_is_named_on_the_page() -> None:
     seen = [cell((1.0, 60), (1.3, 60), (9.0, 60)).replace(scenario="daily")]
     text = page.render(seen, "the command")
-    assert "daily at 40 s" in text.split("## Targets")[0]
-    assert "daily at 60 s" not in text
+    head = text.split("## Targets")[0]
+    assert "(not run: at 40 s all; at 60 s " in head
+    assert "swim_fb2010" in head
+    assert "daily" not in head
     assert "`the command`" in text
 
 
