@@ -13,6 +13,7 @@ from sprat.errors import UnknownItem
 from sprat.model import WorkerRegistration
 from sprat.pool import WorkPool
 from sprat.store import Store
+from sprat.stores.postgres.line import Line
 
 
 class Interrupted(Exception):
@@ -44,6 +45,21 @@ def test_a_call_that_the_server_forgot_is_sent_again(pool: WorkPool) -> None:
         pool.cancel("no such item")
     pool.push(12)
     assert pool.counts().pending == 1
+
+
+def test_what_the_server_forgot_in_part_is_prepared_under_other_names(
+    mine: psycopg.Connection,
+) -> None:
+    line = Line(mine)
+    statements = [f"SELECT {n}" for n in range(3)]
+
+    def often() -> list[object]:
+        return [line.call(one, ()) for one in statements for _ in range(10)]
+
+    before = often()
+    mine.execute("DEALLOCATE sprat_0")
+    mine.commit()
+    assert often() == before == often()
 
 
 def test_a_text_that_the_clients_encoding_has_otherwise_is_kept(url: str, pool: WorkPool) -> None:

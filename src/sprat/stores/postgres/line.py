@@ -27,13 +27,14 @@ FORGOTTEN = b"26000"  # psycopg lets the server forget what is prepared after a 
 class Line:
     """The connection underneath a psycopg.Connection. Outside of a transaction only."""
 
-    __slots__ = ("_db", "_encoding", "_line", "_names", "_poll", "_reader", "_uses")
+    __slots__ = ("_db", "_encoding", "_line", "_made", "_names", "_poll", "_reader", "_uses")
 
     def __init__(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._db = db
         self._line = db.pgconn
         self._encoding = db.info.encoding
         self._names: dict[str, bytes] = {}  # of what is prepared
+        self._made = 0  # names: none is given twice, for the server may have forgotten only some
         self._uses: dict[str, int] = {}
         self._poll = select.poll()
         self._poll.register(db.fileno(), select.POLLIN)
@@ -82,7 +83,8 @@ class Line:
         threshold = self._db.prepare_threshold
         if threshold is None or uses <= threshold:
             return False
-        name = f"sprat_{len(self._names)}".encode()
+        name = f"sprat_{self._made}".encode()
+        self._made += 1
         self._line.send_prepare(name, statement.encode())
         self._check(self._answer(), pq.ExecStatus.COMMAND_OK)
         self._names[statement] = name
