@@ -187,6 +187,7 @@ def waited(at: float, *waits: tuple[int, int]) -> StatsBucket:
 
 
 IN_TIME, LATE = 40, 70  # bins of 1 s and of 3 minutes
+RULE = lateness.KEPT
 
 
 def test_late_starts_are_counted_and_the_targets_own_bin_in_part() -> None:
@@ -200,9 +201,23 @@ def test_the_margin_sinks_while_fewer_are_late_than_may_be(late: int, sign: int)
     memory = {"margin": [0.5, MIDNIGHT - 600, 100.0]}
     past = [waited(MIDNIGHT - 300, (IN_TIME, 100 - late), (LATE, late))]
     before = seen(now=MIDNIGHT, memory=memory, history=past)
-    note = lateness.noted(before, wait_seconds=30.0, percentile=95.0)["margin"]
+    note = lateness.noted(before, RULE, wait_seconds=30.0, percentile=95.0)["margin"]
     assert math.copysign(1.0, note[0] - 0.5) == sign
-    assert lateness.BOUNDS[0] <= note[0] <= lateness.BOUNDS[1]
+    assert RULE.bounds[0] <= note[0] <= RULE.bounds[1]
+
+
+@pytest.mark.parametrize("rule", [lateness.LAUNCHED, lateness.JUST_LAUNCHED])
+def test_one_late_spell_is_remembered_until_as_many_were_in_time(rule: lateness.Rule) -> None:
+    """Where launches are in time nothing is given away below none, and a spell counts for long."""
+    value, windows = 0.0, 0
+    for late in (60, *(0,) * 100):
+        memory = {"margin": [value, MIDNIGHT - 600, 100.0]}
+        past = [waited(MIDNIGHT - 300, (IN_TIME, 100 - late), (LATE, late))]
+        before = seen(now=MIDNIGHT, memory=memory, history=past)
+        value = lateness.noted(before, rule, wait_seconds=30.0, percentile=95.0)["margin"][0]
+        windows += value > 0.0
+    assert value == 0.0
+    assert 15 <= windows <= 20  # 60 late of 2,000 starts is 3 %, the aim
 
 
 def test_few_starts_move_the_margin_less_than_many() -> None:
@@ -210,5 +225,5 @@ def test_few_starts_move_the_margin_less_than_many() -> None:
     for n in (2, 100):
         memory = {"margin": [0.0, MIDNIGHT - 600, 100.0]}
         before = seen(now=MIDNIGHT, memory=memory, history=[waited(MIDNIGHT - 300, (IN_TIME, n))])
-        steps.append(lateness.noted(before, wait_seconds=30.0, percentile=95.0)["margin"][0])
+        steps.append(lateness.noted(before, RULE, wait_seconds=30.0, percentile=95.0)["margin"][0])
     assert steps[1] < steps[0] < 0.0

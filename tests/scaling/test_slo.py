@@ -8,9 +8,18 @@ import pytest
 from fleets_seen import NOW, after, pool_settings, seen, snapshots
 from hypothesis import given
 
+from sprat import histogram
 from sprat import settings as pool_checks
 from sprat.errors import InvalidInput
-from sprat.model import ACTIVE, STARTING, PoolSettings, Snapshot, Stats, WorkerRecord
+from sprat.model import (
+    ACTIVE,
+    STARTING,
+    PoolSettings,
+    Snapshot,
+    Stats,
+    StatsBucket,
+    WorkerRecord,
+)
 from sprat.scaling import policies, queue_depth, slo
 
 TEN_SECONDS = Stats(seconds=600.0, starts=60, finished=60, run_mean=10.0, run_scv=1.0)
@@ -213,15 +222,19 @@ def test_quick_starts_correct_a_slow_one() -> None:
 
 
 def test_late_starts_make_it_cautious_and_timely_ones_less_so() -> None:
-    late = TEN_SECONDS.replace(wait_p95=200.0)
     memory: Any = {}
-    zs = []
-    for n, stats in enumerate([late] * 4 + [TEN_SECONDS] * 4):
-        made = decided(seen(9, stats=stats, memory=memory, now=NOW + 700 * n))
+    zs, launches = [], []
+    for n, waited in enumerate([200.0] * 4 + [1.0] * 8):
+        now = NOW + 700 * n
+        waits = ((histogram.bin_of(waited), 10), (histogram.bin_of(1.0), 50))
+        past = [StatsBucket(at=now - 300, seconds=300.0, starts=60, waits=waits)]
+        made = decided(seen(60, busy=6, stats=TEN_SECONDS, memory=memory, now=now, history=past))
         memory = made.memory
         zs.append(made.inputs["z"])
-    assert zs[:4] == sorted(set(zs[:4]))
+        launches.append(made.launch)
+    assert zs[1] < zs[2] < zs[4] == max(zs)
     assert zs[-1] < zs[4]
+    assert launches[0] < launches[4] > launches[-1]  # earlier, for what may become of it
 
 
 def test_notes_are_small() -> None:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 KEPT_JOBS = 200.0  # so many count of those before the last minutes: a mean of them is good to 10 %
 
 FAST, SLOW = 0.1, 3.0  # cold starts, over which the load is averaged
-ENOUGH_STARTS = 20  # of fewer, one late start is more than 5 %: they count for less
-STEP_UP = 0.25  # a window too late
-STEP_DOWN = 0.05  # a window in time: 1 in 6 may be late before the margin grows
 
 
 # -- service ------------------------------------------------------------------------------------
@@ -63,32 +60,6 @@ def _window(stats: Stats) -> Moments:
 
 def _added(one: Moments, other: Moments) -> Moments:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
-
-
-# -- lateness -----------------------------------------------------------------------------------
-
-
-def caution(seen: Snapshot, *, wait_seconds: float, bounds: tuple[float, float]) -> float:
-    """Deviations to add to the usual margin because jobs came too late lately. Learned slowly: once
-    a window a step up, or a smaller one down; who corrects at every pass over-reacts, for lateness
-    comes in bursts."""
-    low, high = bounds
-    added, at = seen.memory.get("caution") or (0.0, 0.0)
-    if _is_due(seen, at):
-        step = STEP_UP if seen.stats.wait_p95 > wait_seconds else -STEP_DOWN
-        added += step * min(1.0, seen.stats.starts / ENOUGH_STARTS)
-    return min(max(low, added), high)
-
-
-def noted_caution(seen: Snapshot, learned: float) -> dict[str, Any]:
-    before = seen.memory.get("caution")
-    if before is not None and not _is_due(seen, before[1]):
-        return {"caution": before}
-    return {"caution": [learned, seen.now]}
-
-
-def _is_due(seen: Snapshot, at: float) -> bool:
-    return at > 0.0 and seen.stats.starts > 0 and seen.now - at >= seen.stats.seconds
 
 
 # -- load ---------------------------------------------------------------------------------------

@@ -16,16 +16,7 @@ import math
 
 from sprat.model import Decision, PoolSettings, Snapshot
 from sprat.record import Record
-from sprat.scaling import (
-    ahead,
-    arrivals,
-    estimates,
-    lateness,
-    queueing,
-    sizing,
-    slowdown,
-    starts,
-)
+from sprat.scaling import ahead, arrivals, estimates, lateness, queueing, sizing, starts
 from sprat.scaling.queueing import Line, Service
 
 TYPE_CHECKING = False
@@ -42,10 +33,13 @@ REACTION_SECONDS = 5.0  # a pass comes so much after what it answers, at the lat
 CAUTION = 0.6
 CHANCE = 2.0  # deviations that a load is above its average though nothing has changed
 NO_LOAD = 0.05  # items, on average: nobody is kept for that
-# How far caution may go that late starts teach, in deviations, and what a floor is above the load
-# before they do. With a target above the cold start a floor is only the last resort.
-PATIENT, TIGHT = (0.0, 3.0), (0.0, 8.0)
+# What a floor is above the load before late starts have taught more, in deviations. With a target
+# above the cold start a floor is only the last resort.
 TIGHT_MARGIN, BEHIND_MARGIN = -2.0, -0.75
+MOST_Z = 3.0  # deviations that late starts add to the caution about ends
+# Part of the time that a launch leaves which is not used, for each deviation that late starts have
+# taught, and at most: jobs end later than expected when others than before have begun.
+SPARE, MOST_SPARE = 0.2, 0.5
 BEHIND_SHARE = 0.5  # of the wait, after the cold start: by then a launch has made up for a rise
 MOMENTS = 8  # deadlines that are looked at between the first item's and the last one's
 
@@ -58,7 +52,6 @@ class Outlook(Record):
     oldest: float  # seconds that the first item has waited
     line: Line
     service: Service
-    usual_mean: float  # seconds that a job took before the last ones
     cold_start: float
     z: float
     caution: float  # what late starts have taught
@@ -78,19 +71,17 @@ def is_tight(own: Options, cold_start: float, reaction: float = REACTION_SECONDS
     return own.finish_seconds is None and own.wait_seconds < cold_start + reaction
 
 
-def caution(seen: Snapshot, own: Options, cold_start: float) -> float:
+def lesson(own: Options, cold_start: float) -> lateness.Rule:
+    """How late starts teach caution."""
     if is_tight(own, cold_start, 0.0):
-        return lateness.margin(seen)
-    bounds = TIGHT if is_tight(own, cold_start) else PATIENT
-    return estimates.caution(seen, wait_seconds=own.wait_seconds, bounds=bounds)
+        return lateness.KEPT
+    return lateness.JUST_LAUNCHED if is_tight(own, cold_start) else lateness.LAUNCHED
 
 
 def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: float) -> Outlook:
     busy = sizing.busy(seen)
-    learned = caution(seen, own, cold_start)
+    learned = lateness.margin(seen, lesson(own, cold_start))
     service = estimates.service(seen, guess_seconds=own.wait_seconds)
-    usual = service.mean
-    service = service.replace(mean=usual * slowdown.factor(seen, mean=usual, scv=service.scv))
     job_share = service.mean / own.wait_seconds
     if settings.max_jobs == 1:
         service = service.replace(mean=math.inf)  # who ends a job takes no other
@@ -108,9 +99,8 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         oldest=seen.oldest_ready_seconds or 0.0,
         line=line,
         service=service,
-        usual_mean=usual,
         cold_start=cold_start,
-        z=CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, learned), PATIENT[1]),
+        z=CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, learned), MOST_Z),
         caution=learned,
         load=estimates.load(
             seen,
@@ -145,13 +135,12 @@ def _notes(seen: Snapshot, view: Outlook) -> dict[str, Any]:
     own = view.own
     notes = starts.noted(seen)
     notes.update(estimates.noted_service(seen))
-    notes.update(slowdown.noted(seen, mean=view.usual_mean))
     if view.is_behind:
         notes.update(ahead.noted(seen))
         notes.update(arrivals.noted(seen, view.cold_start))
-        notes.update(lateness.noted(seen, wait_seconds=own.wait_seconds, percentile=own.percentile))
-    else:
-        notes.update(estimates.noted_caution(seen, view.caution))
+    if own.finish_seconds is None:
+        rule, wait = lesson(own, view.cold_start), own.wait_seconds
+        notes.update(lateness.noted(seen, rule, wait_seconds=wait, percentile=own.percentile))
     if is_tight(own, view.cold_start):
         share = view.service.mean / own.wait_seconds
         load = estimates.noted_load(seen, job_share=share, cold_start_seconds=view.cold_start)
@@ -223,6 +212,8 @@ def deadlines(view: Outlook) -> list[tuple[float, float]]:
         return [(view.ready, max(last, view.cold_start))]
     if view.is_behind:
         return [(view.ready + view.coming, view.cold_start + BEHIND_SHARE * wait)]
+    spare = min(SPARE * max(0.0, view.caution), MOST_SPARE)
+    wait -= spare * (wait - view.cold_start)
     first = max(wait - view.oldest, view.cold_start)
     found: list[tuple[float, float]] = [(view.ready, wait)]
     for step in range(MOMENTS if view.oldest else 0):
@@ -242,7 +233,7 @@ def _reason(view: Outlook, seen: Snapshot, least: int, more: int) -> str:
     else:
         said = (
             f"{view.ready} waiting, the first for {_seconds(view.oldest)}; {fleet}; "
-            f"{_job(view)}, a start {_seconds(view.cold_start)}: "
+            f"{_job(view.service)}, a start {_seconds(view.cold_start)}: "
             f"{_goal(view, more)}"
         )
     if not view.is_behind:
@@ -265,14 +256,11 @@ def _verdict(view: Outlook) -> str:
     )
 
 
-def _job(view: Outlook) -> str:
-    service = view.service
+def _job(service: Service) -> str:
     if service.mean == math.inf:
         return "each worker takes one job"
     guess = "" if service.jobs else "perhaps "
-    longer = service.mean / view.usual_mean
-    lately = f" now, {longer:.1f}x as long as before" if longer >= 1.1 else ""
-    return f"a job takes {guess}{_seconds(service.mean)}{lately}"
+    return f"a job takes {guess}{_seconds(service.mean)}"
 
 
 def _goal(view: Outlook, more: int) -> str:
@@ -290,7 +278,6 @@ def _terms(view: Outlook, least: int, more: int) -> dict[str, Any]:
     return {
         "oldest_seconds": round(view.oldest, 1),
         "service_mean": round(min(view.service.mean, 1e9), 3),
-        "service_usual": round(view.usual_mean, 3),
         "service_scv": round(view.service.scv, 2),
         "cold_start": round(view.cold_start, 3),
         "z": round(view.z, 2),

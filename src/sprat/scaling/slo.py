@@ -58,11 +58,10 @@ def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
 
 
 def wants_history(seen: Snapshot, settings: PoolSettings) -> bool:
-    """Whether there is something to learn from the history now: not where launches meet the target,
-    and once in a while is enough."""
+    """Whether there is something to learn from the history now: once in a while is enough."""
     own = Options(**settings.policy_options)
     taken = cold_start(seen, settings, own)
-    if taken <= FREE_START_SECONDS or own.finish_seconds is not None or own.wait_seconds >= taken:
+    if taken <= FREE_START_SECONDS or own.finish_seconds is not None:
         return False
     from sprat.scaling import lateness
 
