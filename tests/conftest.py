@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from worlds import SHARED, WORLDS, World, check_counts
 from sprat.model import WorkerRecord, WorkerRegistration
 from sprat.pool import WorkPool
 from sprat.store import Store
+
+# Who runs the tests in the background of a shell has SIGINT ignored, and so would all children.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("any machine", deadline=None)

@@ -53,9 +53,8 @@ on every scenario.
   version was done; its results were known, and some of it was looked at, when the rule below the
   cold start was changed. The fresh hold-out was made for that: the families of
   [fresh.py](../../bench/scaling/fresh.py) draw every parameter from a seed, and rules are chosen on
-  other seeds. What 901 came to was known when the policy learned to notice longer jobs while they
-  run, and what 902 came to with it when its last constants were chosen, on other seeds; 903 was run
-  when all was done.
+  other seeds. What all of it came to before was known when the policy learned to count late starts
+  above the cold start too (on seeds below 10); with that it was run once.
 
 {scenarios} scenarios, cold starts of {colds}{left_out}. `{command}`, {date}, sprat {version};
 {machine}. The traces and their terms: [bench/traces](../../bench/traces/README.md).

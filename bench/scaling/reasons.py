@@ -8,12 +8,9 @@ from collections.abc import Collection
 # How the names of targets begin, and why they are missed.
 WHY = {
     ("W >= 2C: wait target met", "C <= W < 2C: wait target met"): """
-        Wait targets above the cold start: `mixture` misses, where jobs five times as long begin
-        among short ones. That they are long shows only when they have run for longer than jobs did
-        before; whoever came until then waits behind them, and for the launches that follow. To
-        expect longer jobs on weaker signs meets it more often, and costs 4 to 13 % more where small
-        batches come by the clock (`crons`). `azure_llm_conv_2023` met 60 s before the policy
-        noticed longer jobs while they run, and now has 6.9 % late there: not explained yet.
+        Wait targets above the cold start: caution is learned from late starts, once in ten minutes.
+        Where W is the cold start itself (both 60 s), a launch for the first item of a burst comes
+        when its time is over, and what is kept between bursts is let go before the next.
     """,
     ("W >= 2C: cost against the best single",): """
         Cost against the best single setting: the oracle, in brackets, is what is left to gain.
@@ -23,8 +20,6 @@ WHY = {
         Cost below the cold start: on smooth load (`azure_llm_conv_2023`, `mooncake_conv_2024`) the
         cheapest setting is 5 to 11 % above the oracle, and ours, which has to learn how much to
         keep, is dearer than that setting there. It is cheaper where load comes in spells.
-        The worst are schedules of small batches (`crons`), whose last jobs are taken for longer
-        ones.
     """,
     ("W < C: wait target met", "W < C: met, or"): """
         Wait targets below the cold start: how much to keep is learned from late starts, once in ten
