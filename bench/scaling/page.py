@@ -148,7 +148,7 @@ def _by_scenario(cells: Sequence[Cell]) -> Iterable[str]:
     for cold in sorted({cell.cold_start for cell in cells}):
         yield f"| C = {cold:.0f} s | {' | '.join(f'W = {wait:.0f} s' for wait in waits)} |"
         yield f"|---|{'---|' * len(waits)}"
-        for name in dict.fromkeys(cell.scenario for cell in cells):
+        for name in dict.fromkeys(cell.scenario for cell in cells if cell.cold_start == cold):
             row = [c for c in cells if (c.scenario, c.cold_start) == (name, cold)]
             title = next(title for title, some in SAMPLES.items() if name in some)
             yield f"| {name} ({title.lower()}) | {' | '.join(_costs(cell) for cell in row)} |"
