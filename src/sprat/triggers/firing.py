@@ -205,17 +205,24 @@ def run_limited(
     import signal
     import subprocess
 
+    from sprat.signals import Signals
+
+    told: list[bool] = []
     try:
-        with subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=2,
-            text=True,
-            env=env,
-            cwd=directory,
-            start_new_session=True,
-        ) as process:
+        with Signals(lambda: told.append(True)):  # it runs before it is known whom to stop
+            started = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=2,
+                text=True,
+                env=env,
+                cwd=directory,
+                start_new_session=True,
+            )
+        with started as process:
             try:
+                if told:
+                    raise KeyboardInterrupt
                 process.communicate(text, timeout=seconds)
             except BaseException as error:  # also Ctrl-C, which does not reach another session
                 os.killpg(process.pid, signal.SIGKILL)
