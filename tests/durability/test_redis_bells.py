@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
+from patience import PATIENCE, eventually
 from servers.redis import RedisServer
 
 from sprat.model import WorkerRegistration
 from sprat.store import Store, open_store
 from sprat.stores.redis.address import parse
 from sprat.stores.redis.link import Link
-
-PATIENCE = 60.0
 
 
 @pytest.fixture
@@ -51,10 +49,7 @@ def test_nobody_stays_on_the_list(server: RedisServer, store: Store, link: Link)
     woken: list[bool] = []
     waiter = threading.Thread(target=lambda: woken.append(pool.wait("w1", seconds=PATIENCE)))
     waiter.start()
-    end = time.monotonic() + PATIENCE
-    while not listed(link):
-        assert time.monotonic() < end
-        time.sleep(0.001)
+    eventually(lambda: listed(link))
     with open_store(server.url) as other:
         other.pool("papers").push("work")
     waiter.join(PATIENCE)
