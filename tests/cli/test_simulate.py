@@ -54,7 +54,8 @@ def test_a_target_out_of_reach_is_called_so_with_the_reason(sprat: Run, place: P
     answer = sprat(*command, "--wait-target", "10s")
     last = answer.out.splitlines()[-1]
     assert last.startswith("slo said at last: ")
-    assert last.endswith("bursts are quicker than starts, 95 % cannot be met at this cold start")
+    assert last.endswith("95 % cannot be met at this cold start")
+    assert "% were late lately, with all that is kept" in last
     assert sprat(*command, "--wait-target", "10s", "--json").data["outcomes"][0]["verdict"]
     assert "slo said" not in sprat(*command, "--wait-target", "2m").out
 

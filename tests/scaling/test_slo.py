@@ -20,8 +20,9 @@ from sprat.model import (
     StatsBucket,
     WorkerRecord,
 )
-from sprat.scaling import policies, queue_depth, slo
+from sprat.scaling import estimates, policies, queue_depth, slo
 
+NINE = [9.0] * len(estimates.MEMORIES)
 TEN_SECONDS = Stats(seconds=600.0, starts=60, finished=60, run_mean=10.0, run_scv=1.0)
 
 
@@ -146,7 +147,7 @@ def test_a_backlog_is_finished_within_an_hour() -> None:
 
 def test_a_target_that_launches_cannot_meet_is_said_and_workers_are_kept() -> None:
     """About as many as had work: more once starts were late."""
-    before = seen(busy=3, idle=12, memory={"load": [9.0, 9.0, NOW]})
+    before = seen(busy=3, idle=12, memory={"loads": [9.0, NINE, NOW]})
     decision = decided(before, wait_seconds=10)
     assert "cannot be met by launches at this cold start of 40 s" in decision.reason
     assert decision.inputs["floor"] == decision.desired == 7
@@ -155,7 +156,7 @@ def test_a_target_that_launches_cannot_meet_is_said_and_workers_are_kept() -> No
 
 
 def test_kept_workers_go_when_there_has_been_no_load_for_long() -> None:
-    before = seen(idle=6, memory={"load": [9.0, 9.0, NOW - 3600]})
+    before = seen(idle=6, memory={"loads": [9.0, NINE, NOW - 3600]})
     assert decided(before, wait_seconds=10).desired == 0
 
 
@@ -172,21 +173,34 @@ def test_a_rise_is_met_with_launches_for_those_who_will_come() -> None:
 def test_chance_moves_no_workers_and_a_burst_does() -> None:
     """A load of 25 is at times 30 though nothing has changed; 60 is more than chance."""
     usual, by_chance, burst = (
-        decided(seen(busy=20, memory={"load": [fast, 25.0, NOW]}), wait_seconds=10).inputs["floor"]
+        decided(seen(busy=20, memory={"loads": [fast, [25.0] * 4, NOW]}), wait_seconds=10)
         for fast in (25.0, 30.0, 60.0)
     )
-    assert usual == by_chance < 40 < burst
+    floors = [made.inputs["floor"] for made in (usual, by_chance, burst)]
+    assert floors[0] == floors[1] < 40 < floors[2]
 
 
-def test_a_target_that_nothing_kept_can_meet_is_called_so() -> None:
-    """The margin is at its most, and still one start in ten is late."""
-    memory = {"load": [9.0, 9.0, NOW - 5], "margin": [4.0, NOW - 5, 50.0, 30.0, 300.0]}
+@pytest.mark.parametrize(
+    ("late", "starts", "hours", "is_said"),
+    [
+        (50.0, 500.0, 1.0, True),
+        (20.0, 500.0, 1.0, False),  # as few as may be
+        (9.0, 90.0, 1.0, False),  # too few to tell
+        (50.0, 500.0, 0.3, False),  # who begins is late
+    ],
+)
+def test_a_target_that_is_missed_with_all_that_is_kept_is_called_so(
+    late: float, starts: float, hours: float, is_said: bool
+) -> None:
+    margin = [1.0, NOW - 5, 50.0, late, starts, NOW - 5 - 3600 * hours]
+    memory = {"loads": [9.0, NINE, NOW - 5], "margin": margin}
     made = decided(seen(busy=9, memory=memory), wait_seconds=10)
-    assert made.inputs["verdict"] == "cannot be met at this cold start"
-    assert "10 % were late with the most that is kept" in made.reason
-    assert made.reason.endswith("95 % cannot be met at this cold start")
-    fewer = {**memory, "margin": [4.0, NOW - 5, 50.0, 3.0, 300.0]}
-    assert "verdict" not in decided(seen(busy=9, memory=fewer), wait_seconds=10).inputs
+    if is_said:
+        assert made.inputs["verdict"] == "cannot be met at this cold start"
+        assert "10.0 % were late lately, with all that is kept" in made.reason
+        assert made.reason.endswith("95 % cannot be met at this cold start")
+    else:
+        assert "verdict" not in made.inputs
 
 
 # -- what it learns -----------------------------------------------------------------------------

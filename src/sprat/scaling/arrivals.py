@@ -32,16 +32,26 @@ def noted(seen: Snapshot, cold_start: float) -> dict[str, Any]:
     return {"arrivals": [*_rates(seen, cold_start), counts.total, _live(seen), seen.now]}
 
 
+def moved(seen: Snapshot) -> tuple[int, int, int]:
+    """Since the last pass: how many items came, how many ended, and how many workers had work."""
+    before = seen.memory.get("arrivals")
+    if before is None:
+        return 0, 0, 0
+    _, _, total, live, _ = before
+    # Finished items are deleted one day, so the total may shrink; what waits and runs may too.
+    came = max(0, seen.counts.total - total, _live(seen) - live)
+    return came, live + came - _live(seen), min(seen.active, live + came)
+
+
 def _rates(seen: Snapshot, cold_start: float) -> tuple[float, float]:
     before = seen.memory.get("arrivals")
     if before is None:
         return 0.0, 0.0
-    quick, steady, total, live, at = before
+    quick, steady, _, _, at = before
     passed = seen.now - at
     if passed <= 0.0:
         return quick, steady
-    # Finished items are deleted one day, so the total may shrink; what waits and runs may too.
-    came = max(0, seen.counts.total - total, _live(seen) - live) / passed
+    came = moved(seen)[0] / passed
     return (
         quick + _share(passed, QUICK * cold_start) * (came - quick),
         steady + _share(passed, STEADY * cold_start) * (came - steady),

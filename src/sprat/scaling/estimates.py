@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 
+from sprat.record import Record
 from sprat.scaling.queueing import Service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from sprat.model import Snapshot, Stats
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 KEPT_JOBS = 200.0  # so many count of those before the last minutes: a mean of them is good to 10 %
 
-FAST, SLOW = 0.1, 3.0  # cold starts, over which the load is averaged
+FAST = 0.1  # cold starts, over which the load is averaged to follow a burst
+MEMORIES = (1.5, 3.0, 8.0, 24.0)  # ... and to remember it: imagined.py finds out for how long
+USUAL_MEMORY = 1  # the place of the one that is tried first
 
 
 # -- service ------------------------------------------------------------------------------------
@@ -65,29 +68,34 @@ def _added(one: Moments, other: Moments) -> Moments:
 # -- load ---------------------------------------------------------------------------------------
 
 
-def load(
-    seen: Snapshot, *, job_share: float, cold_start_seconds: float, chance: float = 0.0
-) -> float:
-    """How many workers have something to do, where a waiting item counts for the share of its
-    target that a job takes: the higher of two averages, one that follows a burst at once, as far as
-    it is more than so many deviations of chance, and one that remembers it for as long as it takes
-    to answer a few of them."""
-    fast, slow = _loads(seen, job_share, cold_start_seconds)
-    return max(slow, fast - chance * math.sqrt(slow))
+class Loads(Record):
+    """How many workers have something to do: one average that follows a burst at once, and for each
+    memory one that remembers it."""
+
+    fast: float
+    slow: Sequence[float]
+
+    def expected(self, memory: int, chance: float) -> float:
+        """The higher of both; the fast one as far as it is more than so many deviations of chance
+        above the other."""
+        slow = self.slow[memory]
+        return max(slow, self.fast - chance * math.sqrt(slow))
 
 
-def noted_load(seen: Snapshot, *, job_share: float, cold_start_seconds: float) -> dict[str, Any]:
-    return {"load": [*_loads(seen, job_share, cold_start_seconds), seen.now]}
-
-
-def _loads(seen: Snapshot, job_share: float, cold_start_seconds: float) -> tuple[float, float]:
+def loads(seen: Snapshot, *, job_share: float, cold_start_seconds: float) -> Loads:
+    """`job_share` is the part of the target that a job takes. An item that waits for a short job is
+    no load by itself, for a worker that is there takes many of them in time: only where a job takes
+    half of the target does it need a worker of its own."""
     waiting = 0 if seen.paused else seen.counts.ready
-    now = seen.counts.claimed + waiting * min(1.0, 2.0 * job_share)
-    fast, slow, at = seen.memory.get("load") or (now, now, seen.now)
+    now = seen.counts.claimed + waiting * min(1.0, 2.0 * job_share) ** 2
+    fast, slow, at = seen.memory.get("loads") or (now, (now,) * len(MEMORIES), seen.now)
     passed = max(0.0, seen.now - at)
-    return (
-        _smoothed(fast, now, passed, FAST * cold_start_seconds),
-        _smoothed(slow, now, passed, SLOW * cold_start_seconds),
+    return Loads(
+        fast=_smoothed(fast, now, passed, FAST * cold_start_seconds),
+        slow=[
+            _smoothed(one, now, passed, memory * cold_start_seconds)
+            for one, memory in zip(slow, MEMORIES, strict=True)
+        ],
     )
 
 

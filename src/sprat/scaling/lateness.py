@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from sprat.model import Snapshot, StatsBucket
 
 FADE = 0.98  # of the usual number of starts, a window: a busy day is forgotten in a day
-RECENT = 0.9  # of the starts that were counted before, a window: what is late is told of an hour
 ENOUGH_STARTS = 20.0  # of fewer, one late start is more than 5 %: they count for less
+ENOUGH_LATE = 10.0  # of fewer, nothing is said of a target
+ENOUGH_SECONDS = 1800.0  # ... nor before: who begins is late
 
 
 class Rule(Record):
@@ -33,8 +34,16 @@ class Rule(Record):
     most_steps: float  # that one window adds: lateness comes in bursts, and one is no rule
     bounds: tuple[float, float]  # in deviations
 
+    def moved(self, margin: float, steps: float) -> float:
+        """The margin after so many steps."""
+        return self.bounded(margin + self.step * min(steps, self.most_steps))
 
-KEPT = Rule(aim=0.8, step=0.25, most_steps=4.0, bounds=(-1.25, 4.0))
+    def bounded(self, margin: float) -> float:
+        low, high = self.bounds
+        return min(max(low, margin), high)
+
+
+KEPT = Rule(aim=0.75, step=0.25, most_steps=4.0, bounds=(-1.25, 4.0))
 # Where a launch is in time: late starts come in spells of other jobs, far between, so each counts
 # for all that were in time meanwhile.
 LAUNCHED = Rule(aim=0.6, step=0.1, most_steps=20.0, bounds=(0.0, 3.0))
@@ -50,43 +59,50 @@ def is_due(seen: Snapshot) -> bool:
 
 def margin(seen: Snapshot, rule: Rule) -> float:
     """Deviations more than usual, as learned so far."""
-    low, high = rule.bounds
-    return min(max(low, _note(seen)[0]), high)
+    return rule.bounded(_note(seen)[0])
 
 
 def missed(seen: Snapshot, percentile: float) -> float | None:
-    """The share of late starts, if it is more than may be although the margin is at its most: then
-    no margin meets the target at this cold start."""
-    value, _, _, late, starts = _note(seen)
-    if value < KEPT.bounds[1] - KEPT.step or starts < ENOUGH_STARTS:
+    """The share of late starts in the last day or so, if it is more than may be. All that late
+    starts have taught did not help then."""
+    _, at, _, late, starts, since = _note(seen)
+    if at - since < ENOUGH_SECONDS or late < ENOUGH_LATE:
         return None
     share = late / starts
-    return share if share > 1.0 - percentile / 100.0 else None
+    return share if share > allowed(percentile) else None
 
 
-def _note(seen: Snapshot) -> tuple[float, float, float, float, float]:
-    """The margin, since when, the usual starts of a window, and the late and all starts lately."""
-    value, at, usual, late, starts = (*(seen.memory.get("margin") or ()), *(0.0,) * 5)[:5]
-    return value, at, usual, late, starts
+def allowed(percentile: float) -> float:
+    """The share that may be late."""
+    return max(1e-4, 1.0 - percentile / 100.0)
+
+
+def steps(rule: Rule, late: float, starts: float, usual: float, percentile: float) -> float:
+    """How many steps up, or down, so many late starts are worth."""
+    return (late / (rule.aim * allowed(percentile)) - starts) / max(usual, ENOUGH_STARTS)
+
+
+def _note(seen: Snapshot) -> tuple[float, float, float, float, float, float]:
+    """The margin, since when, the usual starts of a window; the late and all starts lately, and
+    since when they are counted."""
+    note = seen.memory.get("margin") or ()
+    value, at, usual, late, starts, since = (*note, *(0.0,) * 6)[:6]
+    return value, at, usual, late, starts, since if len(note) > 5 else at
 
 
 def noted(seen: Snapshot, rule: Rule, *, wait_seconds: float, percentile: float) -> dict[str, Any]:
     """The note about lateness for the next decision."""
     before = seen.memory.get("margin")
     if before is None:
-        return {"margin": [0.0, seen.now, 0.0, 0.0, 0.0]}
+        return {"margin": [0.0, seen.now, 0.0, 0.0, 0.0, seen.now]}
     if not is_due(seen):
         return {"margin": before}
-    _, at, usual, late_before, starts_before = _note(seen)
+    _, at, usual, late_before, starts_before, since = _note(seen)
     late, starts = counted((one for one in seen.history if one.at >= at), wait_seconds)
     usual = max(float(starts), FADE * usual)
-    allowed = rule.aim * max(1e-4, 1.0 - percentile / 100.0)
-    steps = (late / allowed - starts) / max(usual, ENOUGH_STARTS)
-    low, high = rule.bounds
-    learned = margin(seen, rule) + rule.step * min(steps, rule.most_steps)
-    value = min(max(low, learned), high)
-    lately = [RECENT * late_before + late, RECENT * starts_before + starts]
-    return {"margin": [value, seen.now, usual, *lately]}
+    value = rule.moved(margin(seen, rule), steps(rule, late, starts, usual, percentile))
+    lately = [FADE * late_before + late, FADE * starts_before + starts]
+    return {"margin": [value, seen.now, usual, *lately, since]}
 
 
 def counted(buckets: Iterable[StatsBucket], wait_seconds: float) -> tuple[float, int]:

@@ -5,9 +5,10 @@
   by their deadlines; as many are launched as that takes. Whoever has nothing to do leaves at once:
   to wait for work is dearer than to start again in time.
 - A target shorter than that: a worker that is launched when work waits comes too late, so some have
-  to be there before: as many as had work lately, or will have if history repeats itself (ahead.py),
-  and a margin that is learned from what was late (lateness.py). Launches are for those who will
-  have come by then (arrivals.py), behind those who wait.
+  to be there before: as many as had work lately (for how long, imagined.py finds out), or will have
+  if history repeats itself (ahead.py), and a margin that is learned from what was late
+  (lateness.py). Launches are for those who will have come by then (arrivals.py), behind those who
+  wait.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import math
 
 from sprat.model import Decision, PoolSettings, Snapshot
 from sprat.record import Record
-from sprat.scaling import ahead, arrivals, estimates, lateness, queueing, sizing, starts
+from sprat.scaling import ahead, arrivals, estimates, imagined, lateness, queueing, sizing, starts
 from sprat.scaling.queueing import Line, Service
 
 TYPE_CHECKING = False
@@ -56,9 +57,10 @@ class Outlook(Record):
     z: float
     caution: float  # what late starts have taught
     load: float
+    loads: estimates.Loads  # as each memory has it
     due: ahead.Due = ahead.Due()  # what is expected besides
     coming: float = 0.0  # items that have to be started besides those that wait
-    missed: float | None = None  # the share of late starts, if the most that is kept is too little
+    missed: float | None = None  # the share of late starts, if it is more than may be
 
     @property
     def is_behind(self) -> bool:
@@ -87,6 +89,7 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         service = service.replace(mean=math.inf)  # who ends a job takes no other
     is_behind = is_tight(own, cold_start, 0.0)
     coming = arrivals.rate(seen, cold_start) * catch_up(own, cold_start) if is_behind else 0.0
+    loads = estimates.loads(seen, job_share=job_share, cold_start_seconds=cold_start)
     line = Line(
         busy=busy,
         free=seen.active - busy,
@@ -100,14 +103,10 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         line=line,
         service=service,
         cold_start=cold_start,
-        z=CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, learned), MOST_Z),
+        z=caution_about_ends(own, learned),
         caution=learned,
-        load=estimates.load(
-            seen,
-            job_share=job_share,
-            cold_start_seconds=cold_start,
-            chance=CHANCE if is_behind else 0.0,
-        ),
+        load=loads.expected(imagined.followed(seen.memory), CHANCE if is_behind else 0.0),
+        loads=loads,
         due=ahead.due(seen, cold_start) if is_behind else ahead.Due(),
         coming=coming,
         missed=lateness.missed(seen, own.percentile) if is_behind else None,
@@ -120,6 +119,10 @@ def catch_up(own: Options, cold_start: float) -> float:
     return cold_start + BEHIND_SHARE * own.wait_seconds - own.wait_seconds
 
 
+def caution_about_ends(own: Options, learned: float) -> float:
+    return CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, learned), MOST_Z)
+
+
 def deviations(q: float) -> float:
     """The quantile of the normal distribution, to a hundredth, from the median up (Shore)."""
     return 5.5556 * (1.0 - math.pow((1.0 - q) / q, 0.1186))
@@ -128,10 +131,10 @@ def deviations(q: float) -> float:
 def decide(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: float) -> Decision:
     view = outlook(seen, settings, own, cold_start)
     made = sizing.decision(NAME, seen, settings, want(view, seen))
-    return made.replace(memory=_notes(seen, view))
+    return made.replace(memory=_notes(seen, view, settings.max_workers))
 
 
-def _notes(seen: Snapshot, view: Outlook) -> dict[str, Any]:
+def _notes(seen: Snapshot, view: Outlook, most: int) -> dict[str, Any]:
     own = view.own
     notes = starts.noted(seen)
     notes.update(estimates.noted_service(seen))
@@ -142,22 +145,62 @@ def _notes(seen: Snapshot, view: Outlook) -> dict[str, Any]:
         rule, wait = lesson(own, view.cold_start), own.wait_seconds
         notes.update(lateness.noted(seen, rule, wait_seconds=wait, percentile=own.percentile))
     if is_tight(own, view.cold_start):
-        share = view.service.mean / own.wait_seconds
-        load = estimates.noted_load(seen, job_share=share, cold_start_seconds=view.cold_start)
-        notes.update(load)
+        notes["loads"] = [view.loads.fast, list(view.loads.slow), seen.now]
+    if view.is_behind:
+        notes.update(_imagined(seen, view, notes["margin"], most))
     return notes
+
+
+def _imagined(seen: Snapshot, view: Outlook, margin: list[float], most: int) -> dict[str, Any]:
+    """The note about fleets with other memories, and the margin if another one is followed."""
+    own = view.own
+
+    def size(fleet: imagined.Fleet, memory: int) -> int:
+        theirs = view.replace(
+            ready=math.floor(fleet.waiting),
+            oldest=0.0,
+            line=fleet.line(seen.now, view.line.noise),
+            z=caution_about_ends(own, fleet.margin),
+            caution=fleet.margin,
+            load=view.loads.expected(memory, CHANCE),
+        )
+        return min(sizes(theirs).workers, most)
+
+    note = imagined.noted(
+        seen,
+        view.service,
+        cold_start=view.cold_start,
+        wait_seconds=own.wait_seconds,
+        percentile=own.percentile,
+        size=size,
+    )
+    changed = lateness.KEPT.bounded(margin[0] + imagined.change(seen.memory, note))
+    return {"imagined": note, "margin": [changed, *margin[1:]]}
 
 
 # -- sizes --------------------------------------------------------------------------------------
 
 
-def want(view: Outlook, seen: Snapshot) -> sizing.Want:
-    current = seen.active + seen.starting
+class Sizes(Record):
+    workers: int
+    least: int  # kept whether there is work or not
+    more: int  # for deadlines
+
+
+def sizes(view: Outlook) -> Sizes:
+    line = view.line
+    starting = len(line.arrivals)
+    current = line.busy + line.free + starting
     least = floor(view)
-    untaken = max(0, math.ceil(view.ready + view.coming) - view.line.free - seen.starting)
+    untaken = max(0, math.ceil(view.ready + view.coming) - line.free - starting)
     more = 0 if is_refused(view) else min(_for_deadlines(view), untaken)
-    stay = current if view.ready else view.line.busy
+    stay = current if view.ready else line.busy
     workers = max(least, current + more if more else min(current, max(stay, least)))
+    return Sizes(workers=workers, least=least, more=more)
+
+
+def want(view: Outlook, seen: Snapshot) -> sizing.Want:
+    workers, least, more = sizes(view)
     return sizing.Want(
         workers=workers,
         keep=workers,
@@ -251,8 +294,8 @@ def _verdict(view: Outlook) -> str:
     if view.missed is None:
         return ""
     return (
-        f"; {100 * view.missed:.0f} % were late with the most that is kept: bursts are quicker "
-        f"than starts, {view.own.percentile:g} % {CANNOT_BE_MET}"
+        f"; {100 * view.missed:.1f} % were late lately, with all that is kept: the load rises "
+        f"quicker than workers start, {view.own.percentile:g} % {CANNOT_BE_MET}"
     )
 
 

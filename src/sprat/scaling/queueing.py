@@ -40,15 +40,26 @@ class Line(Record):
 MOST_SCV = 6.0
 
 
-def reach(line: Line, service: Service, *, at: float, z: float) -> float:
-    """How many waiting items the workers will have started at a moment, counted with caution."""
+def reach(
+    line: Line,
+    service: Service,
+    *,
+    at: float,
+    z: float,
+    launched: int = 0,
+    cold_start: float = 0.0,
+) -> float:
+    """How many waiting items the workers will have started at a moment, counted with caution; those
+    among them who are launched now come after a cold start."""
     here = [moment for moment in line.arrivals if moment <= at]
+    launched = launched if cold_start <= at else 0
     worked = (line.busy + line.free) * at + sum(at - moment for moment in here)
+    worked += launched * (at - cold_start)
     ends = worked / service.mean if service.mean > 0.0 else math.inf
     if ends == math.inf:
         return ends
     spread = math.sqrt(ends * (1.0 + min(service.scv, MOST_SCV)) / 2.0 + line.noise)
-    return line.free + len(here) + max(0.0, ends - z * spread)
+    return line.free + len(here) + launched + max(0.0, ends - z * spread)
 
 
 def launches(
@@ -61,8 +72,7 @@ def launches(
     low, high = 0, math.ceil(items)
     while high - low > 1:
         middle = (low + high) // 2
-        more = line.replace(arrivals=(*line.arrivals, *(cold_start,) * middle))
-        if reach(more, service, at=at, z=z) >= items:
+        if reach(line, service, at=at, z=z, launched=middle, cold_start=cold_start) >= items:
             high = middle
         else:
             low = middle

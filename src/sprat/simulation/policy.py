@@ -46,14 +46,13 @@ class PolicySizer:
         self._last_up: float | None = None
         self._last_down: float | None = None
         self._memory: Mapping[str, Any] = {}
-        self.verdict: str | None = None  # why the target cannot be met, as it was said last
+        self.verdict: str | None = None  # why the target cannot be met, if that was said at last
 
     def poll(self, fleet: Fleet) -> None:
         seen = self.observe(fleet)
         decision: model.Decision = self._policy.decide(seen, self._settings)
         self._memory = decision.memory
-        if "verdict" in decision.inputs:
-            self.verdict = decision.reason
+        self.verdict = decision.reason if "verdict" in decision.inputs else None
         if not decision.launch and not decision.drain:
             return
         self._version += 1

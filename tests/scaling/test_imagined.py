@@ -1,0 +1,204 @@
+"""Fleets that are only imagined: what becomes of them, and which memory is followed."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from fleets_seen import NOW, pool_settings, seen
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sprat.model import Counts
+from sprat.scaling import estimates, imagined, lateness, policies
+from sprat.scaling.imagined import Fleet, Since
+from sprat.scaling.queueing import Service
+from sprat.simulation.fleet import Terms
+from sprat.simulation.policy import PolicySizer
+from sprat.simulation.replay import replay
+from sprat.simulation.trace import Trace
+
+COLD_START, WAIT = 40.0, 30.0
+TEN_SECONDS = Service(mean=10.0, jobs=100)
+TARGET = pool_settings("slo", 0, 1000, wait_seconds=WAIT, cold_start_seconds=COLD_START)
+
+
+def since(came: int = 0, ends: float = 0.0, seconds: float = 5.0) -> Since:
+    return Since(now=NOW, seconds=seconds, came=came, ends=ends)
+
+
+def advanced(fleet: Fleet, **happened: Any) -> Fleet:
+    return imagined.advanced(fleet, since(**happened), TEN_SECONDS, WAIT)
+
+
+# -- one fleet ----------------------------------------------------------------------------------
+
+
+def test_it_is_paid_and_ends_as_large_a_share_of_its_jobs_as_really_end() -> None:
+    after = advanced(Fleet(active=4, items=3.0, starting=[[NOW + 9, 2]]), came=1, ends=0.5)
+    assert after.items == 2.0
+    assert after.paid == 6 * 5.0
+    assert (after.active, after.size) == (4, 6)
+
+
+def test_who_was_launched_comes_after_the_cold_start() -> None:
+    launched = imagined.resized(Fleet(), 3, NOW - COLD_START, COLD_START)
+    assert (launched.active, launched.size) == (0, 3)
+    assert advanced(launched).active == 3
+
+
+def test_late_are_those_whom_the_fleet_does_not_reach_in_time() -> None:
+    """4 workers end 12 jobs of 10 s within 30 s: of the 26 that wait, 14 are late."""
+    assert advanced(Fleet(active=4), came=30).late == 14.0
+    assert advanced(Fleet(active=4), came=16).late == 0.0
+    assert advanced(Fleet(active=4, starting=[[NOW + 20, 20]]), came=30).late == 0.0
+
+
+def test_launches_of_about_the_same_moment_are_one() -> None:
+    """A cold start of minutes and a pass a second: the note stays small."""
+    fleet = Fleet()
+    for n in range(300):
+        fleet = imagined.resized(fleet, n, NOW + n, 300.0)
+    assert fleet.size == 299
+    assert len(fleet.starting) <= imagined.LAUNCHES + 1
+
+
+def test_those_leave_first_who_have_not_come_and_the_busy_never() -> None:
+    fleet = Fleet(active=5, items=3.2, starting=[[NOW + 10, 2], [NOW + 30, 2]])
+    assert imagined.resized(fleet, 8, NOW, COLD_START).starting == [[NOW + 10, 2], [NOW + 30, 1]]
+    assert imagined.resized(fleet, 6, NOW, COLD_START).starting == [[NOW + 10, 1]]
+    assert imagined.resized(fleet, 5, NOW, COLD_START).size == 5
+    assert imagined.resized(fleet, 0, NOW, COLD_START).size == 4
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.floats(0, 60), st.integers(0, 60))
+def test_a_fleet_has_the_size_that_is_wanted_but_for_its_busy(
+    active: int, starting: int, items: float, wanted: int
+) -> None:
+    fleet = Fleet(active=active, items=items, starting=[[NOW + 9, starting]] if starting else [])
+    assert imagined.resized(fleet, wanted, NOW, COLD_START).size == max(wanted, fleet.busy)
+
+
+def test_a_window_teaches_it_and_is_added_to_what_was_before() -> None:
+    window = Fleet(margin=0.5, late=10.0, came=100.0, paid=50.0, usual=100.0, paid_before=100.0)
+    late = imagined.learned(window, 95.0)
+    in_time = imagined.learned(window.replace(late=0.0), 95.0)
+    assert in_time.margin < 0.5 < late.margin
+    assert late.paid_before == pytest.approx(50.0 + imagined.FADE * 100.0)
+    assert (late.late, late.came, late.paid) == (0.0, 0.0, 0.0)
+
+
+# -- which one is followed ------------------------------------------------------------------------
+
+
+def after_a_window(fleets: list[Fleet], before: int = estimates.USUAL_MEMORY) -> list[Any]:
+    """The note at the end of a window in which nothing happened."""
+    memory = {
+        "imagined": [before, NOW, [list(one) for one in fleets]],
+        "margin": [0.0, NOW - 600, 0.0],
+        "arrivals": [0.0, 0.0, 0, 0, NOW],
+    }
+    return imagined.noted(
+        seen(memory=memory).replace(counts=Counts()),
+        TEN_SECONDS,
+        cold_start=COLD_START,
+        wait_seconds=WAIT,
+        percentile=95.0,
+        size=lambda fleet, memory: fleet.size,
+    )
+
+
+def fleets(*costs: float, late: tuple[float, ...] = (0.0,) * 4) -> list[Fleet]:
+    return [
+        Fleet(margin=float(n), paid_before=cost, late_before=some, came_before=1000.0)
+        for n, (cost, some) in enumerate(zip(costs, late, strict=True))
+    ]
+
+
+def test_the_cheapest_is_followed_if_it_is_clearly_cheaper() -> None:
+    assert after_a_window(fleets(100.0, 100.0, 93.0, 110.0))[0] == estimates.USUAL_MEMORY
+    assert after_a_window(fleets(100.0, 100.0, 85.0, 110.0))[0] == 2
+
+
+@pytest.mark.parametrize(("costs", "place"), [((98, 100, 90, 95), 3), ((98, 100, 80, 95), 2)])
+def test_one_that_is_followed_stays_while_it_is_a_little_cheaper(
+    costs: tuple[float, ...], place: int
+) -> None:
+    assert after_a_window(fleets(*costs), before=3)[0] == place
+    dearer = fleets(98, 100, 99, 97)
+    assert after_a_window(dearer, before=3)[0] == estimates.USUAL_MEMORY
+
+
+def test_who_is_late_is_not_cheap() -> None:
+    chosen = after_a_window(fleets(50.0, 100.0, 80.0, 110.0, late=(200.0, 0.0, 0.0, 0.0)))
+    assert chosen[0] == 2
+
+
+def test_the_margin_moves_by_what_the_other_fleet_learned() -> None:
+    before = {"imagined": [1, NOW, []]}
+    note = [3, NOW, [list(one) for one in fleets(1.0, 1.0, 1.0, 1.0)]]
+    assert imagined.change(before, note) == 2.0
+    assert imagined.change(before, [1, *note[1:]]) == 0.0
+
+
+def replayed(arrivals: Iterable[float], service: float) -> tuple[int, Any]:
+    """The memory that is followed when a trace is over, and what it came to."""
+    times = sorted(arrivals)
+    trace = Trace(
+        name="made", arrivals=array("d", times), services=array("d", [service] * len(times))
+    )
+    sizer = PolicySizer(TARGET)
+    outcome = replay(
+        trace, sizer, Terms(cold_start_seconds=COLD_START), wait_target=WAIT, policy="slo"
+    )
+    return imagined.followed(sizer._memory), outcome
+
+
+def test_batches_that_come_again_are_remembered_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """20 jobs every five minutes: who forgets them launches for each batch, too late."""
+    batches = [300.0 * n + 0.1 * k for n in range(100) for k in range(20)]
+    place, outcome = replayed(batches, 20.0)
+    assert place > estimates.USUAL_MEMORY
+    usual = estimates.MEMORIES[estimates.USUAL_MEMORY]
+    monkeypatch.setattr(estimates, "MEMORIES", (usual,) * 4)
+    _, forgetful = replayed(batches, 20.0)
+    assert outcome.late_share < 0.75 * forgetful.late_share
+    assert outcome.cost < forgetful.cost
+
+
+def test_a_spell_is_forgotten_before_the_next() -> None:
+    """Ten minutes of load that come back after an hour: who remembers them pays for the pause."""
+    place, _ = replayed((4000.0 * n + 2.0 * k for n in range(12) for k in range(300)), 10.0)
+    assert place <= estimates.USUAL_MEMORY
+
+
+def test_the_notes_stay_small() -> None:
+    memory: Any = {}
+    for n in range(400):
+        busy = min(30, n)
+        before = seen(n % 50, busy=busy, now=NOW + 2.0 * n, memory=memory)
+        memory = policies.decide(before, TARGET).memory
+    assert len(str(memory)) < 3000
+
+
+def test_no_more_are_imagined_than_there_may_be() -> None:
+    """A million items wait, and two hundred workers are allowed: thinking of more takes time."""
+    settings = TARGET.replace(max_workers=200)
+    memory: Any = {}
+    for n in range(5):
+        before = seen(1_000_000, busy=200, now=NOW + 60.0 * n, memory=memory)
+        memory = policies.decide(before, settings).memory
+    sizes = [Fleet.of(row).size for row in memory["imagined"][2]]
+    assert max(sizes) == 200
+
+
+def test_nothing_is_imagined_where_launches_are_in_time() -> None:
+    relaxed = pool_settings("slo", 0, 100, wait_seconds=120, cold_start_seconds=COLD_START)
+    assert imagined.NAME not in policies.decide(seen(5, busy=2), relaxed).memory
+    assert imagined.NAME in policies.decide(seen(5, busy=2), TARGET).memory
+
+
+def test_a_late_start_is_worth_as_many_steps_to_them_as_to_the_fleet() -> None:
+    assert lateness.steps(lateness.KEPT, 3.75, 100.0, 100.0, 95.0) == pytest.approx(0.0)
