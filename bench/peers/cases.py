@@ -35,16 +35,28 @@ class Case:
         return replace(self.contender, python=python, settings=settings)
 
 
+def _side(script: str, *more: str) -> tuple[str, ...]:
+    """The command that works off what a script pushed."""
+    return ("{python}", "-m", "side", script, "work", *more)
+
+
 def _peer(
-    name: str, pinned: tuple[str, ...], *, needs: tuple[int, int] = (3, 0), **how: object
+    name: str,
+    pinned: tuple[str, ...],
+    *,
+    script: str,
+    needs: tuple[int, int] = (3, 0),
+    **how: object,
 ) -> Case:
+    """Without commands of its own, its script has a loop that works."""
     label = f"{name} {pinned[0].partition('==')[2]}"
-    contender = Contender(name=label, python="", **how)  # type: ignore[arg-type]
+    known = {"one": _side(script), "best": _side(script), **how}
+    contender = Contender(name=label, python="", script=script, **known)  # type: ignore[arg-type]
     return Case(contender, pinned, needs)
 
 
 def _ours(name: str, ahead: int, jobs: int, settings: str) -> Case:
-    work = ("{python}", "-m", "side", "peer_sprat", "work", str(ahead))
+    work = _side("peer_sprat", str(ahead))
     contender = Contender(
         name=name,
         python="",
@@ -60,7 +72,7 @@ def _ours(name: str, ahead: int, jobs: int, settings: str) -> Case:
 
 
 def _floor(script: str, batch: int, pinned: tuple[str, ...]) -> Case:
-    work = ("{python}", "-m", "side", script, "work")
+    work = _side(script)
     contender = Contender(
         name="bare statements, no library",
         python="",
@@ -154,8 +166,6 @@ CASES: dict[type[Server], list[Case]] = {
             "PgQueuer",
             ("pgqueuer[asyncpg]==1.6.0", "uvloop==0.23.0"),
             script="peer_pgqueuer",
-            one=("{python}", "-m", "side", "peer_pgqueuer", "work"),
-            best=("{python}", "-m", "side", "peer_pgqueuer", "work"),
             processes=2,
             settings="asyncpg, uvloop, batches of 100",
             jobs=10_000,
@@ -164,8 +174,6 @@ CASES: dict[type[Server], list[Case]] = {
             "Chancy",
             ("chancy==0.26.0", "psycopg[binary]==3.3.8"),
             script="peer_chancy",
-            one=("{python}", "-m", "side", "peer_chancy", "work"),
-            best=("{python}", "-m", "side", "peer_chancy", "work"),
             processes=2,
             settings="coroutines, 100 at a time, eager polling",
             jobs=3000,
@@ -191,8 +199,6 @@ CASES: dict[type[Server], list[Case]] = {
             ("oban==0.7.0", "psycopg[binary]==3.3.8", "uvloop==0.23.0"),
             needs=(3, 12),
             script="peer_oban",
-            one=("{python}", "-m", "side", "peer_oban", "work"),
-            best=("{python}", "-m", "side", "peer_oban", "work"),
             processes=2,
             settings="100 at a time, uvloop, no log of each job",
             jobs=2000,
@@ -215,8 +221,6 @@ CASES: dict[type[Server], list[Case]] = {
             "litequeue",
             ("litequeue==0.9",),
             script="peer_litequeue",
-            one=("{python}", "-m", "side", "peer_litequeue", "work"),
-            best=("{python}", "-m", "side", "peer_litequeue", "work"),
             processes=2,
             settings="has no worker: a loop of pop() and done(), looks every 50 ms",
             jobs=2000,
@@ -225,8 +229,6 @@ CASES: dict[type[Server], list[Case]] = {
             "persist-queue",
             ("persist-queue==1.1.0",),
             script="peer_persistqueue",
-            one=("{python}", "-m", "side", "peer_persistqueue", "work"),
-            best=("{python}", "-m", "side", "peer_persistqueue", "work"),
             settings="has no worker: a loop of get() and ack(), looks every 50 ms; one process",
             jobs=2000,
         ),
