@@ -78,7 +78,8 @@ def render(cells: Sequence[Cell], command: str) -> str:
         version=sprat.__version__,
         machine=environment.machine(),
     )
-    parts = [head, "## Targets\n", *_targets(samples), *_reasons(samples)]
+    together = {**samples, "All together": cells}
+    parts = [head, "## Targets\n", *_targets(together), *_reasons(samples)]
     for title, some in samples.items():
         if some:
             parts += [f"\n## {title}\n", *_by_target(some)]

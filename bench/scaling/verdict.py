@@ -185,8 +185,8 @@ def _middle(cells: Sequence[Cell]) -> list[Target]:
         _envelope("C <= W < 2C: cost against the envelope", mine, 0.03),
         Target(
             what="C <= W < 2C: wait target met",
-            wanted=f"as often as the best baseline: {best} of {len(mine)}",
-            reached=f"{met} of {len(mine)}",
+            wanted="as often as the best baseline",
+            reached=f"{met}, the best baseline {best}, of {len(mine)}",
             is_met=met >= best,
         ),
     ]
