@@ -48,7 +48,7 @@ KEPT = Rule(aim=0.75, step=0.25, most_steps=4.0, bounds=(-1.25, 4.0))
 # for all that were in time meanwhile.
 LAUNCHED = Rule(aim=0.6, step=0.1, most_steps=20.0, bounds=(0.0, 3.0))
 # ... and where it is so only just, workers are kept as a last resort.
-JUST_LAUNCHED = LAUNCHED.replace(bounds=(0.0, 8.0))
+JUST_LAUNCHED = LAUNCHED.replace(aim=0.5, bounds=(0.0, 8.0))
 
 
 def is_due(seen: Snapshot) -> bool:
