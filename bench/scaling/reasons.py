@@ -27,8 +27,8 @@ WHY = {
         Wait targets below the cold start: how much to keep is learned from late starts, once in ten
         minutes, so that fewer than 4 % are late; on some load that comes out as 5 % and a bit.
         `azure_llm_code_2023` is an hour long, and three quarters of its late starts are in its
-        first quarter of an hour, before anything was learned. The verdict tells of the last day:
-        it is not given where what was late is longer ago, or is 5 % and hardly more.
+        first quarter of an hour, before anything was learned. The verdict tells of the last
+        week: where it is missing, the late starts are longer ago, or 5 % and hardly more.
     """,
 }
 

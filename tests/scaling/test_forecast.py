@@ -220,6 +220,20 @@ def test_one_late_spell_is_remembered_until_as_many_were_in_time(rule: lateness.
     assert windows == pytest.approx(60 / (rule.aim * 5), rel=0.25)  # then it is the share aimed at
 
 
+def test_what_is_said_of_a_target_is_said_of_days() -> None:
+    """A late hour is part of the share for days, and of no account after two weeks."""
+    shares = []
+    memory: Any = {"margin": [0.0, MIDNIGHT, 100.0, 60.0, 600.0, MIDNIGHT - 3600]}
+    for n in range(1, 14 * 144 + 1):
+        now = MIDNIGHT + 600 * n
+        before = seen(now=now, memory=memory, history=[waited(now - 300, (IN_TIME, 5))])
+        memory = lateness.noted(before, RULE, wait_seconds=30.0, percentile=95.0)
+        shares.append(lateness.missed(before.replace(memory=memory), 95.0))
+    assert shares[10] == pytest.approx(0.092, abs=0.01)
+    assert shares[70] is not None
+    assert shares[-1] is None
+
+
 def test_few_starts_move_the_margin_less_than_many() -> None:
     steps = []
     for n in (2, 100):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FADE = 0.98  # of the usual number of starts, a window: a busy day is forgotten in a day
 ENOUGH_STARTS = 20.0  # of fewer, one late start is more than 5 %: they count for less
+LONG_FADE = 0.998  # of the starts that were counted before, a window: what is said is of a week
 ENOUGH_LATE = 10.0  # of fewer, nothing is said of a target
 ENOUGH_SECONDS = 1800.0  # ... nor before: who begins is late
 
@@ -63,7 +64,7 @@ def margin(seen: Snapshot, rule: Rule) -> float:
 
 
 def missed(seen: Snapshot, percentile: float) -> float | None:
-    """The share of late starts in the last day or so, if it is more than may be. All that late
+    """The share of late starts in the last week or so, if it is more than may be. All that late
     starts have taught did not help then."""
     _, at, _, late, starts, since = _note(seen)
     if at - since < ENOUGH_SECONDS or late < ENOUGH_LATE:
@@ -101,7 +102,7 @@ def noted(seen: Snapshot, rule: Rule, *, wait_seconds: float, percentile: float)
     late, starts = counted((one for one in seen.history if one.at >= at), wait_seconds)
     usual = max(float(starts), FADE * usual)
     value = rule.moved(margin(seen, rule), steps(rule, late, starts, usual, percentile))
-    lately = [FADE * late_before + late, FADE * starts_before + starts]
+    lately = [LONG_FADE * late_before + late, LONG_FADE * starts_before + starts]
     return {"margin": [value, seen.now, usual, *lately, since]}
 
 
