@@ -84,6 +84,17 @@ def test_a_push_that_finds_nobody_idle_calls_for_a_pass() -> None:
     assert (slow.wait_max, quick.wait_max) == (8.0, 1.5)  # the second pass is a second later
 
 
+def test_a_push_that_somebody_is_on_the_way_for_does_not() -> None:
+    class Two(Keep):
+        def poll(self, fleet: Fleet) -> None:
+            fleet.resize(2)
+
+    jobs = trace((1, 2), (4, 2), (8, 2), (20, 2))
+    waiting = replay(jobs, Two(0), Terms(cold_start_seconds=30, on_push=True))
+    alone = replay(jobs, Two(0), Terms(cold_start_seconds=30))
+    assert waiting.passes == alone.passes + 1  # for the third, which two do not take
+
+
 def test_passes_without_anything_to_decide_are_left_out() -> None:
     seen = replay(trace((0, 1), (1000, 1)), Keep(1), Terms(cold_start_seconds=0))
     assert seen.passes < 10

@@ -30,7 +30,7 @@ class Terms(Record):
     max_workers: int = 1000  # starting and active; who was drained counts no more
     idle_seconds: float | None = None  # a worker leaves by itself after so long; None: it stays
     max_jobs: int = 0  # a worker leaves after so many; 0: it does not
-    on_push: bool = False  # a job that finds nobody idle calls for a pass, once a second at most
+    on_push: bool = False  # a job that no worker is there for calls for a pass, once a second
 
 
 class Fleet:
@@ -181,7 +181,8 @@ class Fleet:
                 arrived += 1
                 self._arrived_sum += at
                 if not idle:
-                    until = min(until, max(at, trigger_at))
+                    if arrived - started > len(starting):
+                        until = min(until, max(at, trigger_at))
                     continue
                 worker, _ = idle.popitem(last=False)
                 leave_at = self._next_exit()
