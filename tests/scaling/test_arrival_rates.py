@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleets_seen import NOW, seen
+from fleets_seen import NOW, pool_settings, seen
 
 from sprat.model import Counts, Snapshot
-from sprat.scaling import arrivals
+from sprat.scaling import arrivals, policies
 
 COLD_START = 40.0
+TARGET = pool_settings("slo", 0, 100, wait_seconds=30, cold_start_seconds=COLD_START)
 
 
 def after_passes(counts: list[Counts], *, every: float = 5.0) -> Snapshot:
@@ -19,6 +20,12 @@ def after_passes(counts: list[Counts], *, every: float = 5.0) -> Snapshot:
         last = seen(memory=memory, now=NOW + every * n).replace(counts=each)
         memory = arrivals.noted(last, COLD_START)
     return last
+
+
+def came(total: int, *, at: float, memory: Any) -> Snapshot:
+    """All but the last three are done."""
+    counts = Counts(claimed=3, done=max(0, total - 3))
+    return seen(busy=3, memory=memory, now=NOW + at).replace(counts=counts)
 
 
 def test_a_steady_rate_is_found() -> None:
@@ -42,6 +49,25 @@ def test_deleted_items_are_not_taken_for_departures_of_load() -> None:
     before = [Counts(done=5000 + 5 * n) for n in range(100)]
     purged = Counts(done=4400, pending=5)
     assert arrivals.rate(after_passes([*before, purged]), COLD_START) > 0.8
+
+
+def test_the_load_that_came_is_what_it_would_keep_busy() -> None:
+    ten_in_five_seconds = after_passes([Counts(), Counts(pending=10)])
+    assert arrivals.offered(ten_in_five_seconds, 30.0) == 10 / 5 * 30
+    assert arrivals.offered(seen(50), 30.0) is None
+
+
+def test_a_pass_that_follows_at_once_counts_nothing() -> None:
+    """A push starts it: what came is counted by the next one, five seconds after the last."""
+    memory: Any = {}
+    for n in range(20):
+        memory = policies.decide(came(10 * n, at=5.0 * n, memory=memory), TARGET).memory
+    brief = policies.decide(came(230, at=97.0, memory=memory), TARGET)
+    kept = ("arrivals", "loads", "margin", "imagined")
+    assert [brief.memory[name] for name in kept] == [memory[name] for name in kept]
+    after = policies.decide(came(230, at=100.0, memory=brief.memory), TARGET)
+    assert after.memory["arrivals"][2] == 230
+    assert after.inputs["coming"] > brief.inputs["coming"]
 
 
 def test_deciding_twice_at_one_moment_counts_once() -> None:

@@ -156,6 +156,7 @@ def test_a_rising_load_is_met_ahead() -> None:
     past = history(MIDNIGHT, 7200, lambda at: 60 + (at - MIDNIGHT) / 120, width=10.0)
     learned = {"margin": [1.0, MIDNIGHT, 0.0, 0.0, 0.0]}
     memory = {**decided(MIDNIGHT, history=past, busy=60).memory, **learned}
+    del memory["arrivals"]  # that as many came meanwhile as before
     flat = {name: note for name, note in memory.items() if name != "ahead"}
     soon = MIDNIGHT + 240
     assert (
@@ -218,6 +219,30 @@ def test_one_late_spell_is_remembered_until_as_many_were_in_time(rule: lateness.
         windows += value > 0.0
     assert value == 0.0
     assert windows == pytest.approx(60 / (rule.aim * 5), rel=0.25)  # then it is the share aimed at
+
+
+def aim_after(late: float, rule: lateness.Rule, starts: float = 10_000.0) -> float:
+    """What is aimed at after so many of those starts were late."""
+    memory = {"margin": [0.0, MIDNIGHT, 100.0, late, starts, MIDNIGHT - DAY]}
+    return lateness.aimed(seen(now=MIDNIGHT, memory=memory), rule, 95.0).aim
+
+
+def test_what_was_late_before_is_made_up_for() -> None:
+    """5 in 100 may be late, and a little less is aimed at."""
+    as_aimed = 500.0 * RULE.aim
+    assert aim_after(as_aimed, RULE) == pytest.approx(RULE.aim)
+    assert aim_after(as_aimed + 50, RULE) < RULE.aim < aim_after(as_aimed - 50, RULE)
+    assert aim_after(10_000.0, RULE) == lateness.AIMS[0]
+    assert aim_after(0.0, RULE) == lateness.AIMS[1]
+
+
+def test_a_first_bad_hour_changes_the_aim_little() -> None:
+    assert aim_after(36.0, RULE, 600.0) > 0.8 * RULE.aim
+    assert aim_after(360.0, RULE, 6000.0) < 0.8 * RULE.aim
+
+
+def test_where_launches_are_in_time_the_aim_stays() -> None:
+    assert aim_after(5000.0, lateness.LAUNCHED) == lateness.LAUNCHED.aim
 
 
 def test_what_is_said_of_a_target_is_said_of_days() -> None:

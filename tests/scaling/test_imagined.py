@@ -1,4 +1,4 @@
-"""Fleets that are only imagined: what becomes of them, and which memory is followed."""
+"""Fleets that are only imagined: what becomes of them, and which way is followed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sprat.model import Counts
 from sprat.scaling import estimates, imagined, lateness, policies
-from sprat.scaling.imagined import Fleet, Since
+from sprat.scaling.imagined import USUAL, WAYS, Fleet, Since, Way
 from sprat.scaling.queueing import Service
 from sprat.simulation.fleet import Terms
 from sprat.simulation.policy import PolicySizer
@@ -83,8 +83,8 @@ def test_a_fleet_has_the_size_that_is_wanted_but_for_its_busy(
 
 def test_a_window_teaches_it_and_is_added_to_what_was_before() -> None:
     window = Fleet(margin=0.5, late=10.0, came=100.0, paid=50.0, usual=100.0, paid_before=100.0)
-    late = imagined.learned(window, 95.0)
-    in_time = imagined.learned(window.replace(late=0.0), 95.0)
+    late = imagined.learned(window, lateness.KEPT, 95.0)
+    in_time = imagined.learned(window.replace(late=0.0), lateness.KEPT, 95.0)
     assert in_time.margin < 0.5 < late.margin
     assert late.paid_before == pytest.approx(50.0 + imagined.FADE * 100.0)
     assert (late.late, late.came, late.paid) == (0.0, 0.0, 0.0)
@@ -93,11 +93,13 @@ def test_a_window_teaches_it_and_is_added_to_what_was_before() -> None:
 # -- which one is followed ------------------------------------------------------------------------
 
 
-def after_a_window(fleets: list[Fleet], before: int = estimates.USUAL_MEMORY) -> list[Any]:
+def after_a_window(
+    fleets: list[Fleet], before: int = USUAL, known_for: float = 3600.0
+) -> list[Any]:
     """The note at the end of a window in which nothing happened."""
     memory = {
         "imagined": [before, NOW, [list(one) for one in fleets]],
-        "margin": [0.0, NOW - 600, 0.0],
+        "margin": [0.0, NOW - 600, 0.0, 0.0, 0.0, NOW - known_for],
         "arrivals": [0.0, 0.0, 0, 0, NOW],
     }
     return imagined.noted(
@@ -106,45 +108,61 @@ def after_a_window(fleets: list[Fleet], before: int = estimates.USUAL_MEMORY) ->
         cold_start=COLD_START,
         wait_seconds=WAIT,
         percentile=95.0,
-        size=lambda fleet, memory: fleet.size,
+        size=lambda fleet, way: fleet.size,
     )
 
 
-def fleets(*costs: float, late: tuple[float, ...] = (0.0,) * 4) -> list[Fleet]:
+def fleets(costs: dict[int, float], late: dict[int, float] | None = None) -> list[Fleet]:
+    """One for each way, the costs of some by their place; others come to 100."""
     return [
-        Fleet(margin=float(n), paid_before=cost, late_before=some, came_before=1000.0)
-        for n, (cost, some) in enumerate(zip(costs, late, strict=True))
+        Fleet(
+            margin=float(n),
+            paid_before=costs.get(n, 100.0),
+            late_before=(late or {}).get(n, 0.0),
+            came_before=1000.0,
+        )
+        for n in range(len(WAYS))
     ]
 
 
 def test_the_cheapest_is_followed_if_it_is_clearly_cheaper() -> None:
-    assert after_a_window(fleets(100.0, 100.0, 93.0, 110.0))[0] == estimates.USUAL_MEMORY
-    assert after_a_window(fleets(100.0, 100.0, 85.0, 110.0))[0] == 2
+    assert after_a_window(fleets({4: 93.0, 6: 110.0}))[0] == USUAL
+    assert after_a_window(fleets({4: 85.0, 6: 110.0}))[0] == 4
 
 
-@pytest.mark.parametrize(("costs", "place"), [((98, 100, 90, 95), 3), ((98, 100, 80, 95), 2)])
-def test_one_that_is_followed_stays_while_it_is_a_little_cheaper(
-    costs: tuple[float, ...], place: int
-) -> None:
-    assert after_a_window(fleets(*costs), before=3)[0] == place
-    dearer = fleets(98, 100, 99, 97)
-    assert after_a_window(dearer, before=3)[0] == estimates.USUAL_MEMORY
+@pytest.mark.parametrize(("other", "place"), [(95.0, 6), (80.0, 4)])
+def test_one_that_is_followed_stays_while_it_is_a_little_cheaper(other: float, place: int) -> None:
+    assert after_a_window(fleets({0: 98.0, 4: other, 6: 95.0}), before=6)[0] == place
+    assert after_a_window(fleets({4: 99.0, 6: 97.0}), before=6)[0] == USUAL
+
+
+def test_no_other_is_followed_before_enough_is_known() -> None:
+    assert after_a_window(fleets({4: 50.0}), known_for=1200.0)[0] == USUAL
 
 
 def test_who_is_late_is_not_cheap() -> None:
-    chosen = after_a_window(fleets(50.0, 100.0, 80.0, 110.0, late=(200.0, 0.0, 0.0, 0.0)))
-    assert chosen[0] == 2
+    chosen = after_a_window(fleets({0: 50.0, 4: 80.0}, late={0: 200.0}))
+    assert chosen[0] == 4
 
 
 def test_the_margin_moves_by_what_the_other_fleet_learned() -> None:
-    before = {"imagined": [1, NOW, []]}
-    note = [3, NOW, [list(one) for one in fleets(1.0, 1.0, 1.0, 1.0)]]
-    assert imagined.change(before, note) == 2.0
-    assert imagined.change(before, [1, *note[1:]]) == 0.0
+    rows = [list(one) for one in fleets({})]
+    before = {"imagined": [2, NOW, rows]}
+    assert imagined.change(before, [6, NOW, rows]) == 4.0
+    assert imagined.change(before, [2, NOW, rows]) == 0.0
 
 
-def replayed(arrivals: Iterable[float], service: float) -> tuple[int, Any]:
-    """The memory that is followed when a trace is over, and what it came to."""
+def test_a_note_of_other_ways_is_begun_again() -> None:
+    """Left by a version that knew fewer."""
+    rows = [list(Fleet(margin=1.0))] * 4
+    memory = {"imagined": [3, NOW - 5, rows], "arrivals": [0.0, 0.0, 0, 0, NOW - 5]}
+    assert imagined.followed(memory) == WAYS[USUAL]
+    place, _, after = policies.decide(seen(memory=memory), TARGET).memory["imagined"]
+    assert (place, after) == (USUAL, [list(Fleet())] * len(WAYS))
+
+
+def replayed(arrivals: Iterable[float], service: float) -> tuple[Way, Any]:
+    """The way that is followed when a trace is over, and what it came to."""
     times = sorted(arrivals)
     trace = Trace(
         name="made", arrivals=array("d", times), services=array("d", [service] * len(times))
@@ -157,21 +175,22 @@ def replayed(arrivals: Iterable[float], service: float) -> tuple[int, Any]:
 
 
 def test_batches_that_come_again_are_remembered_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """20 jobs every five minutes: who forgets them launches for each batch, too late."""
-    batches = [300.0 * n + 0.1 * k for n in range(100) for k in range(20)]
-    place, outcome = replayed(batches, 20.0)
-    assert place > estimates.USUAL_MEMORY
-    usual = estimates.MEMORIES[estimates.USUAL_MEMORY]
-    monkeypatch.setattr(estimates, "MEMORIES", (usual,) * 4)
-    _, forgetful = replayed(batches, 20.0)
+    """30 jobs every two and a half minutes: who forgets them launches for each batch, too late."""
+    batches = [150.0 * n + 0.1 * k for n in range(120) for k in range(30)]
+    way, outcome = replayed(batches, 10.0)
+    usual = WAYS[USUAL].memory
+    assert way.memory > usual
+    assert way.is_patient
+    monkeypatch.setattr(estimates, "MEMORIES", (estimates.MEMORIES[usual],) * 4)
+    _, forgetful = replayed(batches, 10.0)
     assert outcome.late_share < 0.75 * forgetful.late_share
-    assert outcome.cost < forgetful.cost
+    assert outcome.cost < 0.95 * forgetful.cost
 
 
 def test_a_spell_is_forgotten_before_the_next() -> None:
     """Ten minutes of load that come back after an hour: who remembers them pays for the pause."""
-    place, _ = replayed((4000.0 * n + 2.0 * k for n in range(12) for k in range(300)), 10.0)
-    assert place <= estimates.USUAL_MEMORY
+    way, _ = replayed((4000.0 * n + 2.0 * k for n in range(12) for k in range(300)), 10.0)
+    assert way.memory <= WAYS[USUAL].memory
 
 
 def test_the_notes_stay_small() -> None:
@@ -201,4 +220,5 @@ def test_nothing_is_imagined_where_launches_are_in_time() -> None:
 
 
 def test_a_late_start_is_worth_as_many_steps_to_them_as_to_the_fleet() -> None:
-    assert lateness.steps(lateness.KEPT, 3.75, 100.0, 100.0, 95.0) == pytest.approx(0.0)
+    aim = 5.0 * lateness.KEPT.aim
+    assert lateness.steps(lateness.KEPT, aim, 100.0, 100.0, 95.0) == pytest.approx(0.0)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 QUICK, STEADY = 0.2, 3.0  # cold starts, over which the rate is averaged
 CHANCE = 4.0  # deviations that the quick rate is above the steady one by chance: it is often asked
+BRIEF_SECONDS = 4.0  # the least in which something is counted
 
 
 def rate(seen: Snapshot, cold_start: float) -> float:
@@ -32,6 +33,13 @@ def noted(seen: Snapshot, cold_start: float) -> dict[str, Any]:
     return {"arrivals": [*_rates(seen, cold_start), counts.total, _live(seen), seen.now]}
 
 
+def is_brief(seen: Snapshot) -> bool:
+    """Whether the last pass that counted was just before: pushes start passes in between. The
+    oftener rates are taken, the oftener chance looks like a rise."""
+    before = seen.memory.get("arrivals")
+    return before is not None and 0.0 <= seen.now - before[-1] < BRIEF_SECONDS
+
+
 def moved(seen: Snapshot) -> tuple[int, int, int]:
     """Since the last pass: how many items came, how many ended, and how many workers had work."""
     before = seen.memory.get("arrivals")
@@ -43,13 +51,20 @@ def moved(seen: Snapshot) -> tuple[int, int, int]:
     return came, live + came - _live(seen), min(seen.active, live + came)
 
 
+def offered(seen: Snapshot, service_mean: float) -> float | None:
+    """How many workers that would keep busy which came since the last pass."""
+    before = seen.memory.get("arrivals")
+    passed = seen.now - before[-1] if before else 0.0
+    return moved(seen)[0] / passed * service_mean if passed > 0.0 else None
+
+
 def _rates(seen: Snapshot, cold_start: float) -> tuple[float, float]:
     before = seen.memory.get("arrivals")
     if before is None:
         return 0.0, 0.0
     quick, steady, _, _, at = before
     passed = seen.now - at
-    if passed <= 0.0:
+    if passed <= 0.0 or is_brief(seen):
         return quick, steady
     came = moved(seen)[0] / passed
     return (

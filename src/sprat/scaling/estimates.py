@@ -24,7 +24,6 @@ KEPT_JOBS = 200.0  # so many count of those before the last minutes: a mean of t
 
 FAST = 0.1  # cold starts, over which the load is averaged to follow a burst
 MEMORIES = (1.5, 3.0, 8.0, 24.0)  # ... and to remember it: imagined.py finds out for how long
-USUAL_MEMORY = 1  # the place of the one that is tried first
 
 
 # -- service ------------------------------------------------------------------------------------
@@ -82,21 +81,44 @@ class Loads(Record):
         return max(slow, self.fast - chance * math.sqrt(slow))
 
 
-def loads(seen: Snapshot, *, job_share: float, cold_start_seconds: float) -> Loads:
-    """`job_share` is the part of the target that a job takes. An item that waits for a short job is
-    no load by itself, for a worker that is there takes many of them in time: only where a job takes
-    half of the target does it need a worker of its own."""
+def loads(
+    seen: Snapshot,
+    *,
+    service_mean: float,
+    wait_seconds: float,
+    cold_start_seconds: float,
+    offered: float | None,
+) -> Loads:
+    """An item that waits for a short job is no load by itself, for a worker that is there takes
+    many of them in time: only where a job takes half of the target does it need a worker of its
+    own. `offered` is the load by what came lately, if that is to count too."""
     waiting = 0 if seen.paused else seen.counts.ready
-    now = seen.counts.claimed + waiting * min(1.0, 2.0 * job_share) ** 2
+    now = seen.counts.claimed + waiting * min(1.0, 2.0 * service_mean / wait_seconds) ** 2
     fast, slow, at = seen.memory.get("loads") or (now, (now,) * len(MEMORIES), seen.now)
     passed = max(0.0, seen.now - at)
+    horizons = (memory * cold_start_seconds for memory in MEMORIES)
     return Loads(
         fast=_smoothed(fast, now, passed, FAST * cold_start_seconds),
         slow=[
-            _smoothed(one, now, passed, memory * cold_start_seconds)
-            for one, memory in zip(slow, MEMORIES, strict=True)
+            _smoothed(one, _mixed(now, offered, service_mean / horizon), passed, horizon)
+            for one, horizon in zip(slow, horizons, strict=True)
         ],
     )
+
+
+def kept_loads(seen: Snapshot) -> Loads | None:
+    """As they were noted."""
+    note = seen.memory.get("loads")
+    return Loads(fast=note[0], slow=note[1]) if note else None
+
+
+def _mixed(now: float, offered: float | None, jobs: float) -> float:
+    """Both by how little chance moves their averages over a horizon of so many jobs' length one
+    after the other: for short jobs what came tells more, for long ones what runs."""
+    if offered is None:
+        return now
+    share = 2.0 / (3.0 + 2.0 * jobs)
+    return (1.0 - share) * now + share * offered
 
 
 def _smoothed(before: float, now: float, passed: float, horizon: float) -> float:

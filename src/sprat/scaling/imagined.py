@@ -1,11 +1,12 @@
-"""Fleets that are only imagined, to find out how long a load is to be remembered. Pure.
+"""Fleets that are only imagined, to find out which way of sizing is the cheapest. Pure.
 
 Who keeps workers for the load of the last minutes forgets a batch before the next one comes; who
-keeps them for that of the last half hour pays for what is over. Which is cheaper depends on the
-load. So beside the fleet that there is, one is imagined for each memory: it gets the items that
-come, ends as large a share of its jobs as really end, is sized by the same rule, and learns its own
-margin from what would have been late. The cheapest of those that would have been in time is
-followed.
+keeps them for that of the last half hour pays for what is over. Who launches for what is late
+anyway is soon in time again; who waits for those that there are saves the starts. What is cheaper
+depends on the load. So beside the fleet that there is, one is imagined for each way: it gets the
+items that come, ends as large a share of its jobs as really end, is sized by the same rule, and
+learns its own margin from what would have been late. The cheapest of those that would have been in
+time is followed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,21 @@ LATE_COST = 1.0  # times the cost, if twice as many are late as may be; and so o
 MOST_LATE = 4.0  # times as many as may be: beyond, nobody is better than another
 LAUNCHES = 10  # that are told apart during a cold start
 NAME = "imagined"
+
+
+class Way(Record):
+    """How a fleet is sized."""
+
+    memory: int  # how long a load is remembered: a place in estimates.MEMORIES
+    is_patient: bool  # with what is late anyway: fewer are launched for it
+
+
+WAYS = tuple(
+    Way(memory=memory, is_patient=is_patient)
+    for memory in range(len(estimates.MEMORIES))
+    for is_patient in (False, True)
+)
+USUAL = WAYS.index(Way(memory=1, is_patient=False))  # the one that is tried first
 
 
 class Fleet(Record):
@@ -124,9 +140,8 @@ def resized(fleet: Fleet, wanted: int, now: float, cold_start: float) -> Fleet:
     return fleet.replace(starting=starting, active=fleet.active - leave)
 
 
-def learned(fleet: Fleet, percentile: float) -> Fleet:
+def learned(fleet: Fleet, rule: lateness.Rule, percentile: float) -> Fleet:
     """At the end of a window."""
-    rule = lateness.KEPT
     usual = max(fleet.came, lateness.FADE * fleet.usual)
     steps = lateness.steps(rule, fleet.late, fleet.came, usual, percentile)
     return Fleet(
@@ -144,10 +159,8 @@ def learned(fleet: Fleet, percentile: float) -> Fleet:
 # -- all of them --------------------------------------------------------------------------------
 
 
-def followed(memory: Mapping[str, Any]) -> int:
-    """Which memory is followed: a place in estimates.MEMORIES."""
-    note = memory.get(NAME)
-    return note[0] if note else estimates.USUAL_MEMORY
+def followed(memory: Mapping[str, Any]) -> Way:
+    return WAYS[_place(memory)]
 
 
 def noted(
@@ -157,28 +170,36 @@ def noted(
     cold_start: float,
     wait_seconds: float,
     percentile: float,
-    size: Callable[[Fleet, int], int],
+    size: Callable[[Fleet, Way], int],
 ) -> list[Any]:
-    """The note for the next decision. `size` tells how many workers a fleet with that memory is to
-    have."""
+    """The note for the next decision. `size` tells how many workers a fleet is to have that is
+    sized in a way."""
     note = seen.memory.get(NAME)
-    if note is None:
-        return [estimates.USUAL_MEMORY, seen.now, [list(Fleet())] * len(estimates.MEMORIES)]
+    if note is None or len(note[2]) != len(WAYS):
+        return [USUAL, seen.now, [list(Fleet())] * len(WAYS)]
     before, at, rows = note
     since = _since(seen, seen.now - at, service)
+    rule = lateness.aimed(seen, lateness.KEPT, percentile)
     fleets = []
-    for memory, row in enumerate(rows):
+    for way, row in zip(WAYS, rows, strict=True):
         fleet = advanced(Fleet.of(row), since, service, wait_seconds)
-        fleet = resized(fleet, size(fleet, memory), seen.now, cold_start)
-        fleets.append(learned(fleet, percentile) if lateness.is_due(seen) else fleet)
-    place = _cheapest(fleets, before, percentile) if lateness.is_due(seen) else before
+        fleet = resized(fleet, size(fleet, way), seen.now, cold_start)
+        fleets.append(learned(fleet, rule, percentile) if lateness.is_due(seen) else fleet)
+    may_change = lateness.is_due(seen) and lateness.is_known(seen)
+    place = _cheapest(fleets, before, percentile) if may_change else before
     return [place, seen.now, [list(fleet) for fleet in fleets]]
 
 
 def change(memory: Mapping[str, Any], note: Sequence[Any]) -> float:
-    """By how much the margin differs because another memory is followed from now on."""
+    """By how much the margin differs because another way is followed from now on."""
     place, _, rows = note
-    return Fleet.of(rows[place]).margin - Fleet.of(rows[followed(memory)]).margin
+    return Fleet.of(rows[place]).margin - Fleet.of(rows[_place(memory)]).margin
+
+
+def _place(memory: Mapping[str, Any]) -> int:
+    """Of the way that is followed."""
+    note = memory.get(NAME)
+    return note[0] if note and len(note[2]) == len(WAYS) else USUAL
 
 
 def _since(seen: Snapshot, seconds: float, service: Service) -> Since:
@@ -191,12 +212,12 @@ def _since(seen: Snapshot, seconds: float, service: Service) -> Since:
 
 
 def _cheapest(fleets: Sequence[Fleet], before: int, percentile: float) -> int:
-    """The cheapest, if it is clearly cheaper than the usual memory is; one that is followed stays
-    for less."""
+    """The cheapest, if it is clearly cheaper than the usual way is; one that is followed stays for
+    less."""
     costs = [fleet.cost(lateness.allowed(percentile)) for fleet in fleets]
-    usual = costs[estimates.USUAL_MEMORY]
+    usual = costs[USUAL]
     best = min(range(len(costs)), key=costs.__getitem__)
     stays = costs[before] < STILL_BETTER * usual
     if costs[best] < min(BETTER * usual, STILL_BETTER * costs[before] if stays else usual):
         return best
-    return before if stays else estimates.USUAL_MEMORY
+    return before if stays else USUAL

@@ -31,6 +31,7 @@ class Rule(Record):
     """How a margin is learned."""
 
     aim: float  # of the share that may be late: bins blur it by about a fifth
+    answer: float = 0.0  # how much more, or less, is aimed at for what was late before
     step: float  # deviations that a window of the usual size without a late start gives back
     most_steps: float  # that one window adds: lateness comes in bursts, and one is no rule
     bounds: tuple[float, float]  # in deviations
@@ -44,12 +45,14 @@ class Rule(Record):
         return min(max(low, margin), high)
 
 
-KEPT = Rule(aim=0.75, step=0.25, most_steps=4.0, bounds=(-1.25, 4.0))
+AIMS = (0.55, 1.3)  # what is aimed at, at least and at most
+BEFORE = 30.0  # usual windows that count as if they had been as aimed: an hour is no rule
+KEPT = Rule(aim=0.88, answer=2.0, step=0.25, most_steps=4.0, bounds=(-1.25, 4.0))
 # Where a launch is in time: late starts come in spells of other jobs, far between, so each counts
 # for all that were in time meanwhile.
 LAUNCHED = Rule(aim=0.6, step=0.1, most_steps=20.0, bounds=(0.0, 3.0))
 # ... and where it is so only just, workers are kept as a last resort.
-JUST_LAUNCHED = LAUNCHED.replace(aim=0.5, bounds=(0.0, 8.0))
+JUST_LAUNCHED = LAUNCHED.replace(aim=0.6, answer=2.0, bounds=(0.0, 8.0))
 
 
 def is_due(seen: Snapshot) -> bool:
@@ -66,11 +69,28 @@ def margin(seen: Snapshot, rule: Rule) -> float:
 def missed(seen: Snapshot, percentile: float) -> float | None:
     """The share of late starts in the last week or so, if it is more than may be. All that late
     starts have taught did not help then."""
-    _, at, _, late, starts, since = _note(seen)
-    if at - since < ENOUGH_SECONDS or late < ENOUGH_LATE:
+    _, _, _, late, starts, _ = _note(seen)
+    if not is_known(seen) or late < ENOUGH_LATE:
         return None
     share = late / starts
     return share if share > allowed(percentile) else None
+
+
+def aimed(seen: Snapshot, rule: Rule, percentile: float) -> Rule:
+    """The rule, with an aim that makes up for what was late in the last week or so: the share that
+    comes of it is the one that was stated, whatever the load is like."""
+    _, _, usual, late, starts, _ = _note(seen)
+    if not rule.answer or not starts:
+        return rule
+    before = BEFORE * usual
+    reached = (late / allowed(percentile) + rule.aim * before) / (starts + before)
+    low, high = AIMS
+    return rule.replace(aim=min(max(low, rule.aim + rule.answer * (rule.aim - reached)), high))
+
+
+def is_known(seen: Snapshot) -> bool:
+    """Whether starts have been counted for long enough to say something."""
+    return seen.now - _note(seen)[5] >= ENOUGH_SECONDS
 
 
 def allowed(percentile: float) -> float:
@@ -101,9 +121,9 @@ def noted(seen: Snapshot, rule: Rule, *, wait_seconds: float, percentile: float)
     _, at, usual, late_before, starts_before, since = _note(seen)
     late, starts = counted((one for one in seen.history if one.at >= at), wait_seconds)
     usual = max(float(starts), FADE * usual)
-    value = rule.moved(margin(seen, rule), steps(rule, late, starts, usual, percentile))
+    worth = steps(aimed(seen, rule, percentile), late, starts, usual, percentile)
     lately = [LONG_FADE * late_before + late, LONG_FADE * starts_before + starts]
-    return {"margin": [value, seen.now, usual, *lately, since]}
+    return {"margin": [rule.moved(margin(seen, rule), worth), seen.now, usual, *lately, since]}
 
 
 def counted(buckets: Iterable[StatsBucket], wait_seconds: float) -> tuple[float, int]:

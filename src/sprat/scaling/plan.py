@@ -5,10 +5,10 @@
   by their deadlines; as many are launched as that takes. Whoever has nothing to do leaves at once:
   to wait for work is dearer than to start again in time.
 - A target shorter than that: a worker that is launched when work waits comes too late, so some have
-  to be there before: as many as had work lately (for how long, imagined.py finds out), or will have
-  if history repeats itself (ahead.py), and a margin that is learned from what was late
-  (lateness.py). Launches are for those who will have come by then (arrivals.py), behind those who
-  wait.
+  to be there before: as many as had work lately, or will have if history repeats itself (ahead.py),
+  and a margin that is learned from what was late (lateness.py). Launches are for those who will
+  have come by then (arrivals.py), behind those who wait. For how long a load is remembered, and how
+  many are launched for what is late anyway, imagined.py finds out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ import math
 
 from sprat.model import Decision, PoolSettings, Snapshot
 from sprat.record import Record
-from sprat.scaling import ahead, arrivals, estimates, imagined, lateness, queueing, sizing, starts
+from sprat.scaling import (
+    ahead,
+    arrivals,
+    estimates,
+    imagined,
+    lateness,
+    queueing,
+    sizing,
+    starts,
+    wording,
+)
 from sprat.scaling.queueing import Line, Service
 
 TYPE_CHECKING = False
@@ -27,21 +37,21 @@ if TYPE_CHECKING:
     from sprat.scaling.target import Options
 
 NAME = "slo"
-CANNOT_BE_MET = "cannot be met at this cold start"
 REACTION_SECONDS = 5.0  # a pass comes so much after what it answers, at the latest
 # Deviations that ends of jobs are counted with caution, for each that the percentile is above the
 # median. Less than 1, because an item is looked at many times before its deadline.
-CAUTION = 0.6
+CAUTION = 0.55
 CHANCE = 2.0  # deviations that a load is above its average though nothing has changed
 NO_LOAD = 0.05  # items, on average: nobody is kept for that
 # What a floor is above the load before late starts have taught more, in deviations. With a target
 # above the cold start a floor is only the last resort.
-TIGHT_MARGIN, BEHIND_MARGIN = -2.0, -0.75
+TIGHT_MARGIN, BEHIND_MARGIN = -2.5, -0.75
 MOST_Z = 3.0  # deviations that late starts add to the caution about ends
 # Part of the time that a launch leaves which is not used, for each deviation that late starts have
 # taught, and at most: jobs end later than expected when others than before have begun.
 SPARE, MOST_SPARE = 0.2, 0.5
 BEHIND_SHARE = 0.5  # of the wait, after the cold start: by then a launch has made up for a rise
+PATIENCE = 1.0  # cold starts, after the first: by then, with patience
 MOMENTS = 8  # deadlines that are looked at between the first item's and the last one's
 
 
@@ -59,13 +69,25 @@ class Outlook(Record):
     load: float
     loads: estimates.Loads  # as each memory has it
     due: ahead.Due = ahead.Due()  # what is expected besides
-    coming: float = 0.0  # items that have to be started besides those that wait
+    rate: float = 0.0  # of items that come, a second
+    until: float = 0.0  # when a launch that comes too late for what waits has made up for it
     missed: float | None = None  # the share of late starts, if it is more than may be
 
     @property
     def is_behind(self) -> bool:
         """Whether a worker that is launched for a waiting item comes too late for it."""
         return is_tight(self.own, self.cold_start, 0.0)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether items wait that those who are idle do not take: a tenant is at its limit, say,
+        and others could not take them either."""
+        return self.line.free > 0 and self.ready > 0 and self.oldest > REACTION_SECONDS
+
+    @property
+    def coming(self) -> float:
+        """Items that have to be started besides those that wait."""
+        return _coming(self.own, self.rate, self.until)
 
 
 def is_tight(own: Options, cold_start: float, reaction: float = REACTION_SECONDS) -> bool:
@@ -84,17 +106,26 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
     busy = sizing.busy(seen)
     learned = lateness.margin(seen, lesson(own, cold_start))
     service = estimates.service(seen, guess_seconds=own.wait_seconds)
-    job_share = service.mean / own.wait_seconds
+    mean = service.mean
     if settings.max_jobs == 1:
         service = service.replace(mean=math.inf)  # who ends a job takes no other
     is_behind = is_tight(own, cold_start, 0.0)
-    coming = arrivals.rate(seen, cold_start) * catch_up(own, cold_start) if is_behind else 0.0
-    loads = estimates.loads(seen, job_share=job_share, cold_start_seconds=cold_start)
+    rate = arrivals.rate(seen, cold_start) if is_behind else 0.0
+    way = imagined.followed(seen.memory)
+    until = caught_up(own, cold_start, way)
+    kept = estimates.kept_loads(seen) if is_behind and arrivals.is_brief(seen) else None
+    loads = kept or estimates.loads(
+        seen,
+        service_mean=mean,
+        wait_seconds=own.wait_seconds,
+        cold_start_seconds=cold_start,
+        offered=arrivals.offered(seen, mean) if is_behind else None,
+    )
     line = Line(
         busy=busy,
         free=seen.active - busy,
         arrivals=starts.expected(seen, cold_start),
-        noise=coming,
+        noise=_coming(own, rate, until),
     )
     return Outlook(
         own=own,
@@ -105,18 +136,24 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         cold_start=cold_start,
         z=caution_about_ends(own, learned),
         caution=learned,
-        load=loads.expected(imagined.followed(seen.memory), CHANCE if is_behind else 0.0),
+        load=loads.expected(way.memory, CHANCE if is_behind else 0.0),
         loads=loads,
         due=ahead.due(seen, cold_start) if is_behind else ahead.Due(),
-        coming=coming,
+        rate=rate,
+        until=until,
         missed=lateness.missed(seen, own.percentile) if is_behind else None,
     )
 
 
-def catch_up(own: Options, cold_start: float) -> float:
-    """For so long arrivals count when a launch comes too late for what waits: they have to be
-    started when it has caught up."""
-    return cold_start + BEHIND_SHARE * own.wait_seconds - own.wait_seconds
+def caught_up(own: Options, cold_start: float, way: imagined.Way) -> float:
+    """When a launch that comes too late for what waits has made up for it."""
+    late = PATIENCE * cold_start if way.is_patient else BEHIND_SHARE * own.wait_seconds
+    return cold_start + late
+
+
+def _coming(own: Options, rate: float, until: float) -> float:
+    """So many come whose time is over by then: they have to be started as well."""
+    return rate * max(0.0, until - own.wait_seconds)
 
 
 def caution_about_ends(own: Options, learned: float) -> float:
@@ -138,6 +175,9 @@ def _notes(seen: Snapshot, view: Outlook, most: int) -> dict[str, Any]:
     own = view.own
     notes = starts.noted(seen)
     notes.update(estimates.noted_service(seen))
+    if view.is_behind and arrivals.is_brief(seen):
+        kept = ("ahead", "arrivals", "loads", "margin", imagined.NAME)
+        return {**notes, **{name: seen.memory[name] for name in kept if name in seen.memory}}
     if view.is_behind:
         notes.update(ahead.noted(seen))
         notes.update(arrivals.noted(seen, view.cold_start))
@@ -152,17 +192,19 @@ def _notes(seen: Snapshot, view: Outlook, most: int) -> dict[str, Any]:
 
 
 def _imagined(seen: Snapshot, view: Outlook, margin: list[float], most: int) -> dict[str, Any]:
-    """The note about fleets with other memories, and the margin if another one is followed."""
+    """The note about imagined fleets, and the margin if another way is followed."""
     own = view.own
 
-    def size(fleet: imagined.Fleet, memory: int) -> int:
+    def size(fleet: imagined.Fleet, way: imagined.Way) -> int:
+        until = caught_up(own, view.cold_start, way)
         theirs = view.replace(
             ready=math.floor(fleet.waiting),
             oldest=0.0,
-            line=fleet.line(seen.now, view.line.noise),
+            line=fleet.line(seen.now, _coming(own, view.rate, until)),
+            until=until,
             z=caution_about_ends(own, fleet.margin),
             caution=fleet.margin,
-            load=view.loads.expected(memory, CHANCE),
+            load=view.loads.expected(way.memory, CHANCE),
         )
         return min(sizes(theirs).workers, most)
 
@@ -193,7 +235,7 @@ def sizes(view: Outlook) -> Sizes:
     current = line.busy + line.free + starting
     least = floor(view)
     untaken = max(0, math.ceil(view.ready + view.coming) - line.free - starting)
-    more = 0 if is_refused(view) else min(_for_deadlines(view), untaken)
+    more = 0 if view.is_refused else min(_for_deadlines(view), untaken)
     stay = current if view.ready else line.busy
     workers = max(least, current + more if more else min(current, max(stay, least)))
     return Sizes(workers=workers, least=least, more=more)
@@ -204,15 +246,9 @@ def want(view: Outlook, seen: Snapshot) -> sizing.Want:
     return sizing.Want(
         workers=workers,
         keep=workers,
-        reason=_reason(view, seen, least, more),
-        terms=_terms(view, least, more),
+        reason=wording.reason(view, seen, least, more),
+        terms=wording.terms(view, least, more),
     )
-
-
-def is_refused(view: Outlook) -> bool:
-    """Whether items wait that those who are idle do not take: a tenant is at its limit, say, and
-    others could not take them either."""
-    return view.line.free > 0 and view.ready > 0 and view.oldest > REACTION_SECONDS
 
 
 def floor(view: Outlook) -> int:
@@ -254,7 +290,7 @@ def deadlines(view: Outlook) -> list[tuple[float, float]]:
         last = view.own.finish_seconds - view.oldest - min(view.service.mean, wait)
         return [(view.ready, max(last, view.cold_start))]
     if view.is_behind:
-        return [(view.ready + view.coming, view.cold_start + BEHIND_SHARE * wait)]
+        return [(view.ready + view.coming, view.until)]
     spare = min(SPARE * max(0.0, view.caution), MOST_SPARE)
     wait -= spare * (wait - view.cold_start)
     first = max(wait - view.oldest, view.cold_start)
@@ -264,74 +300,3 @@ def deadlines(view: Outlook) -> list[tuple[float, float]]:
         share = (at - wait + view.oldest) / view.oldest
         found.append((min(view.ready, 1 + math.floor((view.ready - 1) * share)), at))
     return found
-
-
-# -- words --------------------------------------------------------------------------------------
-
-
-def _reason(view: Outlook, seen: Snapshot, least: int, more: int) -> str:
-    fleet = f"{view.line.busy} busy, {view.line.free} idle, {seen.starting} starting"
-    if not view.ready:
-        said = f"nothing waits, {fleet}"
-    else:
-        said = (
-            f"{view.ready} waiting, the first for {_seconds(view.oldest)}; {fleet}; "
-            f"{_job(view.service)}, a start {_seconds(view.cold_start)}: "
-            f"{_goal(view, more)}"
-        )
-    if not view.is_behind:
-        return f"{said}; {least} are kept for a load of {view.load:.1f}" if least else said
-    if view.ready and view.coming >= 0.5:
-        said = f"{said} ({view.coming:.0f} will come meanwhile)"
-    return (
-        f"{said}; a wait of {_seconds(view.own.wait_seconds)} cannot be met by launches at this "
-        f"cold start of {_seconds(view.cold_start)}, so {least} are kept for a load of "
-        f"{view.load:.1f}{view.due.words()}{_verdict(view)}"
-    )
-
-
-def _verdict(view: Outlook) -> str:
-    if view.missed is None:
-        return ""
-    return (
-        f"; {100 * view.missed:.1f} % were late lately, with all that is kept: the load rises "
-        f"quicker than workers start, {view.own.percentile:g} % {CANNOT_BE_MET}"
-    )
-
-
-def _job(service: Service) -> str:
-    if service.mean == math.inf:
-        return "each worker takes one job"
-    guess = "" if service.jobs else "perhaps "
-    return f"a job takes {guess}{_seconds(service.mean)}"
-
-
-def _goal(view: Outlook, more: int) -> str:
-    own = view.own
-    goal = f"to start {own.percentile:g} % within {_seconds(own.wait_seconds)}"
-    if own.finish_seconds is not None:
-        goal = f"to be done within {_seconds(own.finish_seconds)}"
-    if is_refused(view):
-        return "those who are idle do not take it, so more would not either"
-    return f"{goal} takes {more} more" if more else f"enough {goal}"
-
-
-def _terms(view: Outlook, least: int, more: int) -> dict[str, Any]:
-    verdict = {} if view.missed is None else {"verdict": CANNOT_BE_MET}
-    return {
-        "oldest_seconds": round(view.oldest, 1),
-        "service_mean": round(min(view.service.mean, 1e9), 3),
-        "service_scv": round(view.service.scv, 2),
-        "cold_start": round(view.cold_start, 3),
-        "z": round(view.z, 2),
-        "for_deadlines": more,
-        "floor": least,
-        "load": round(view.load, 2),
-        "coming": round(view.coming, 1),
-        "load_due": round(max(view.load + view.due.more, view.due.load), 2),
-        **verdict,
-    }
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.0f} s" if value >= 10.0 else f"{value:.2g} s"
