@@ -21,14 +21,13 @@ WHY = {
         cheapest setting is 5 to 11 % above the oracle, and ours, which has to learn how much to
         keep in the hour that they last, is dearer than that setting there. It is cheaper where load
         comes in spells. Of the schedules `crons-901` is met by a fleet that never changes; ours
-        launches some more for each batch, which come too late for it.
+        launches some more for each batch at C = 60 s, which come too late for it.
     """,
     ("W < C: wait target met", "W < C: met, or"): """
         Wait targets below the cold start: how much to keep is learned from late starts, once in ten
-        minutes, so that fewer than 4 % are late; on some load that comes out as 5 % and a bit.
-        `azure_llm_code_2023` is an hour long, and three quarters of its late starts are in its
-        first quarter of an hour, before anything was learned. The verdict tells of the last
-        week: where it is missing, the late starts are longer ago, or 5 % and hardly more.
+        minutes, so that 4.4 % are late; on some load that comes out as 5 % and a bit.
+        `azure_llm_code_2023` is an hour long: with a longer memory half as many would be late in
+        it, but which memory is the right one is not known before half of it is over.
     """,
 }
 
