@@ -111,7 +111,10 @@ def register(tx: Transaction, worker: model.WorkerRegistration) -> model.WorkerR
     )
     if row is not None and row[0] == model.STARTING:
         tx.run(RESET_LAUNCH_FAILURES, (row[3], row[4]))
-    return _required(tx, worker.worker_id)
+    registered = _required(tx, worker.worker_id)
+    if row is None and registered.incarnation > 1:  # somebody else came in between
+        claims.release(tx, worker.worker_id, reason="it registered again")
+    return registered
 
 
 def _may_come(row: tuple[Any, ...] | None, worker: model.WorkerRegistration) -> bool:
