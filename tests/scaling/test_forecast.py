@@ -156,7 +156,7 @@ def test_a_rising_load_is_met_ahead() -> None:
     past = history(MIDNIGHT, 7200, lambda at: 60 + (at - MIDNIGHT) / 120, width=10.0)
     learned = {"margin": [1.0, MIDNIGHT, 0.0, 0.0, 0.0]}
     memory = {**decided(MIDNIGHT, history=past, busy=60).memory, **learned}
-    del memory["arrivals"]  # that as many came meanwhile as before
+    del memory["arrivals"]  # how many came meanwhile is not known
     flat = {name: note for name, note in memory.items() if name != "ahead"}
     soon = MIDNIGHT + 240
     assert (

@@ -112,12 +112,12 @@ def kept_loads(seen: Snapshot) -> Loads | None:
     return Loads(fast=note[0], slow=note[1]) if note else None
 
 
-def _mixed(now: float, offered: float | None, jobs: float) -> float:
-    """Both by how little chance moves their averages over a horizon of so many jobs' length one
-    after the other: for short jobs what came tells more, for long ones what runs."""
+def _mixed(now: float, offered: float | None, job_share: float) -> float:
+    """Both by how little chance moves their averages over a horizon of which a job takes that
+    share: for short jobs what came tells more, for long ones what runs."""
     if offered is None:
         return now
-    share = 2.0 / (3.0 + 2.0 * jobs)
+    share = 2.0 / (3.0 + 2.0 * job_share)
     return (1.0 - share) * now + share * offered
 
 

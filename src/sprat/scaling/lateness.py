@@ -77,8 +77,8 @@ def missed(seen: Snapshot, percentile: float) -> float | None:
 
 
 def aimed(seen: Snapshot, rule: Rule, percentile: float) -> Rule:
-    """The rule, with an aim that makes up for what was late in the last week or so: the share that
-    comes of it is the one that was stated, whatever the load is like."""
+    """The rule, with an aim that makes up for what was late in the last week or so: on loads that
+    differ, one aim comes out as different shares."""
     _, _, usual, late, starts, _ = _note(seen)
     if not rule.answer or not starts:
         return rule
