@@ -1,12 +1,15 @@
-"""Logarithmic histograms of durations: four bins an octave from a millisecond up. Pure.
+"""Histograms of durations: about four bins an octave from a millisecond up. Pure.
 
 Counting durations in bins makes statistics additive (two buckets add up to one) and small, at the
-price of percentiles that are exact only to the width of a bin, 19 %.
+price of percentiles that are exact only to the width of a bin, a quarter at most. From a tenth of a
+second to a day bins end at round durations, because those are what people state as a target: how
+many jobs waited longer than 30 seconds is then known exactly.
 """
 
 from __future__ import annotations
 
-import math
+from bisect import bisect_left
+from math import sqrt
 
 from sprat import model
 
@@ -17,8 +20,17 @@ if TYPE_CHECKING:
     Row = tuple[str, int, int, float, float]  # kind, bin, n, total seconds, total squared seconds
 
 SMALLEST_SECONDS = 0.001  # all that is not longer falls into bin 0
-BINS_AN_OCTAVE = 4
 LAST_BIN = 200  # 36,000 years: keeps a nonsensical duration from being a nonsensical bin
+GRAIN_SECONDS = 5e-7  # stores count microseconds: what is less above an edge is not above it
+FIRST_ROUND = 27  # the bin that ends at the first of these
+ROUND = (
+    *(0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8),
+    *(1.0, 1.2, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0),
+    *(10.0, 12.0, 15.0, 17.5, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 60.0, 75.0, 90.0, 105.0),
+    *(60.0 * n for n in (2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 15, 18, 20, 25, 30, 35, 40, 50)),
+    *(3600.0 * n for n in (1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20)),
+    86400.0,
+)
 
 ARRIVE = "arrive"  # an item was pushed
 WAIT = "wait"  # an item was claimed, after having been ready for so long
@@ -27,22 +39,27 @@ DONE = "done"  # ... and it was completed
 FAIL = "fail"  # ... or it failed, or took its worker with it
 
 
+def edge_of(number: int) -> float:
+    """The longest duration that falls into a bin."""
+    place = number - FIRST_ROUND
+    if 0 <= place < len(ROUND):
+        return ROUND[place]
+    return SMALLEST_SECONDS * float(2.0 ** (number / 4))
+
+
+EDGES = tuple(edge_of(number) for number in range(LAST_BIN))
+
+
 def bin_of(seconds: float) -> int:
     """The bin that a duration falls into; the upper edge of a bin belongs to it."""
     if not seconds > SMALLEST_SECONDS:  # this way round, not-a-number falls into bin 0 too
         return 0
-    octaves = min(math.log2(seconds / SMALLEST_SECONDS), LAST_BIN / BINS_AN_OCTAVE)
-    return math.ceil(octaves * BINS_AN_OCTAVE)
+    return bisect_left(EDGES, seconds - GRAIN_SECONDS)
 
 
 def value_of(number: int) -> float:
     """The duration that stands for a bin: its geometric middle."""
-    return SMALLEST_SECONDS * math.pow(2.0, (number - 0.5) / BINS_AN_OCTAVE)
-
-
-def edge_of(number: int) -> float:
-    """The longest duration that falls into a bin."""
-    return SMALLEST_SECONDS * math.pow(2.0, number / BINS_AN_OCTAVE)
+    return sqrt(edge_of(number - 1) * edge_of(number))
 
 
 def percentile(bins: Mapping[int, int], q: float) -> float:

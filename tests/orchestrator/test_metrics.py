@@ -69,8 +69,8 @@ def test_counters_and_histograms_count_all_work(house: House, viewer: Client) ->
     assert seen[f"sprat_worker_pool_jobs_completed_total{{{label}}}"] == 2
     assert seen[f"sprat_worker_pool_jobs_failed_total{{{label}}}"] == 1
     assert seen[f'sprat_worker_pool_jobs{{{label},status="done"}}'] == 2
-    assert seen[f'sprat_job_execution_time_seconds_bucket{{{label},le="1.024"}}'] == 2
-    assert seen[f'sprat_job_execution_time_seconds_bucket{{{label},le="16.384"}}'] == 3
+    assert seen[f'sprat_job_execution_time_seconds_bucket{{{label},le="1"}}'] == 2
+    assert seen[f'sprat_job_execution_time_seconds_bucket{{{label},le="15"}}'] == 3
     assert seen[f"sprat_job_execution_time_seconds_count{{{label}}}"] == 3
     assert seen[f"sprat_job_wait_time_seconds_sum{{{label}}}"] == pytest.approx(300)
     assert not [name for name in seen if "w-secret-name" in name]

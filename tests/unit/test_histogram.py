@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -9,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sprat import histogram
-from sprat.histogram import bin_of, percentile, summarise, value_of
+from sprat.histogram import bin_of, edge_of, percentile, summarise, value_of
 
-WIDTH = 2 ** (1 / 4)
+WIDTH = 1.25
 durations = st.floats(0.0011, 1e8)
 
 
@@ -24,12 +25,38 @@ durations = st.floats(0.0011, 1e8)
         (0.001, 0),
         (0.002, 4),
         (0.004, 8),
-        (1.024, 40),
-        (1024 * 1.024, 80),
+        (0.032, 20),
+        (0.064, 24),
+        (2**30 / 1000, 120),
     ],
 )
 def test_bins_are_four_an_octave_from_a_millisecond(seconds: float, number: int) -> None:
     assert bin_of(seconds) == number
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        *(0.1, 0.25, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12),
+        *(15, 20, 25, 30, 40, 45, 50, 60, 75, 90),
+        *(60 * minutes for minutes in (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90)),
+        *(3600 * hours for hours in (2, 3, 4, 5, 6, 8, 10, 12, 24)),
+    ],
+)
+def test_bin_ends_at_what_people_state(seconds: float) -> None:
+    assert edge_of(bin_of(seconds)) == seconds
+    assert bin_of(seconds + 1e-6) == bin_of(seconds) + 1
+    assert bin_of(seconds + 1e-9) == bin_of(seconds), "what rounding adds is nothing"
+
+
+def test_rounding_moved_no_edge_by_half_a_bin() -> None:
+    for number, edge in enumerate(histogram.EDGES):
+        assert edge == pytest.approx(0.001 * 2 ** (number / 4), rel=0.093)
+
+
+def test_bins_are_a_quarter_wide_at_most() -> None:
+    edges = histogram.EDGES
+    assert all(1 < high / low <= WIDTH for low, high in itertools.pairwise(edges))
 
 
 @pytest.mark.parametrize("seconds", [math.inf, 1e300, math.nan, -math.inf])

@@ -31,7 +31,8 @@ HISTOGRAMS = {
     "job_wait_time_seconds": ("waits", "wait_seconds"),
     "job_execution_time_seconds": ("runs", "run_seconds"),
 }
-EDGES = range(0, 100, 8)  # bins at whose upper edge a bucket ends: 1 ms, 4 ms, ... 4.7 hours
+# Bins at whose upper edge a bucket ends: 1, 4, 16, 64, 250 ms, 1, 4, 15 s, 1, 4, 15 min, 1, 4 h
+EDGES = (0, 8, 16, 24, 32, 40, 48, 55, 64, 72, 79, 87, 95)
 REASONS = ("minimum", "maximum", "latency", "idle", "queue", "other")
 WORDS = {
     "minimum": ("minimum", "min_workers"),

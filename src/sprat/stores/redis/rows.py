@@ -15,8 +15,8 @@ COUNTED = ("pending", "delayed", "backlog", "claimed", "done", "poisoned", "canc
 
 
 def micros(seconds: float) -> int:
-    """The scripts count in whole microseconds."""
-    return math.ceil(seconds * 1e6)
+    """The scripts count in whole microseconds; what binary fractions add is none."""
+    return math.ceil(seconds * 1e6 - 1e-3)
 
 
 def signed(text: str | None) -> str:

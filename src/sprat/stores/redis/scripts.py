@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from sprat import histogram
 from sprat.record import Record
 
 BASE = ("base", "rows", "buckets", "sums", "waking", "states")
@@ -70,8 +71,13 @@ def _file(name: str) -> str:
     if name not in _files:
         path = os.path.join(os.path.dirname(__file__), "lua", name + ".lua")
         with open(path, encoding="utf-8") as file:
-            _files[name] = numbered(file.read())
+            _files[name] = numbered(file.read().replace("{edges}", edges()))
     return _files[name]
+
+
+def edges() -> str:
+    """Where bins end, for sums.lua."""
+    return "".join(f"{round(1000 * seconds):8d}" for seconds in histogram.ROUND)
 
 
 def numbered(text: str) -> str:

@@ -4,16 +4,39 @@
 -- is packed up, and joins the others in `stats`.
 
 local SUMS = '<ddd'
+-- Where bins end, from bin 27 to 105: milliseconds, 8 characters each (scripts.py puts them in). One
+-- text, not a table: that would be made anew at every call.
+local EDGES = '{edges}'
 
 local stats = {}
 local stats_pool, stats_kinds -- of the last one: a batch is of one pool
+
+local function edge(bin)
+  local place = bin - 27
+  if place < 0 or place > 78 then
+    return 1000 * 2 ^ (bin / 4)
+  end
+  return 1000 * tonumber(string.sub(EDGES, 8 * place + 1, 8 * place + 8))
+end
+
+-- Rounding moved no edge as far as the next one. Half a microsecond is nothing, as in histogram.py.
+local function bin_of(microseconds)
+  microseconds = microseconds - 0.5
+  local bin = math.ceil(math.log(microseconds / 1000) * 5.7707801635558536 - 1e-9)
+  if microseconds > edge(bin) then
+    bin = bin + 1
+  elseif microseconds <= edge(bin - 1) then
+    bin = bin - 1
+  end
+  return math.min(200, bin)
+end
 
 local function happened(pool, kind, microseconds)
   local bin, seconds = 0, 0
   if microseconds and microseconds > 0 then
     seconds = microseconds / 1000000
     if microseconds > 1000 then
-      bin = math.min(200, math.ceil(math.log(seconds * 1000) * 5.7707801635558536 - 1e-9))
+      bin = bin_of(microseconds)
     end
   end
   if pool ~= stats_pool then
