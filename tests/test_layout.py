@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "sprat"
 RUNGS = (
     {"record", "errors", "jsontext"},
     {"model", "listening"},
-    {"retry", "histogram", "payload", "environment", "awaiting", "schedule", "text_file"},
+    {"retry", "limits", "histogram", "payload", "environment", "awaiting", "schedule", "text_file"},
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
     {"placement"},
     {"backend", "lifecycle", "settings", "trigger", "yaml_tree"},

@@ -60,6 +60,7 @@ def _together(seen: Snapshot, free: Snapshot) -> Snapshot:
             delayed=ours.delayed + theirs.delayed,
             claimed=sum(worker.claims for worker in seen.workers),
         ),
+        held=seen.held + free.held,
         oldest_ready_seconds=max((w for w in waits if w is not None), default=None),
         next_due_seconds=min((d for d in dues if d is not None), default=None),
     )

@@ -295,6 +295,7 @@ class Snapshot(Record):
     version: int
     now: float
     counts: Counts
+    held: int = 0  # ready items that nobody may take: their tenant runs as many as it may
     workers: tuple[WorkerRecord, ...] = ()  # starting, active and terminating, lease not expired
     oldest_ready_seconds: float | None = None
     next_due_seconds: float | None = None  # until the next delayed item is ready
@@ -306,6 +307,11 @@ class Snapshot(Record):
     stats: Stats
     history: Sequence[StatsBucket] = ()  # as far back as the policy's HISTORY_SECONDS
     memory: Mapping[str, Any] = {}  # what the policy noted in its last decision
+
+    @property
+    def claimable(self) -> int:
+        """How many items could be handed out now."""
+        return 0 if self.paused else max(0, self.counts.ready - self.held)
 
     @property
     def starting(self) -> int:

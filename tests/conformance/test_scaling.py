@@ -51,6 +51,26 @@ def status(store: Store, worker_id: str) -> str:
 # -- observe ------------------------------------------------------------------------------------
 
 
+def test_what_tenants_at_their_limit_wait_for_is_held(pool: WorkPool, worker: WorkerRecord) -> None:
+    pool.push_many(range(5), tenant="a")
+    assert pool.observe().held == 0, "nobody is limited"
+    pool.configure(tenant_limit=2, tenant_limits={"big": 4, "blocked": 0})
+    pool.push_many(range(3), tenant="big")
+    pool.push_many(range(6), tenant="blocked", priority=3)
+    pool.push("anybody's")
+    pool.push("elsewhere", tenant="a", group="gpu")
+    seen = pool.observe()
+    assert (seen.counts.ready, seen.held, seen.claimable) == (16, 4 + 6, 6)
+    while pool.claim(worker):
+        pass
+    assert (pool.observe().counts.claimed, pool.observe().claimable) == (6, 0)
+    held = [pool.observe(group).held for group in (None, NO_GROUP, "gpu")]
+    assert held == [4 + 6, 3 + 6, 1]
+    for item in pool.items(status="claimed"):
+        pool.complete(item)
+    assert pool.observe().claimable == 2
+
+
 def test_unknown_pool_is_observed_as_empty(pool: WorkPool, store: Store) -> None:
     seen = pool.observe()
     assert (seen.pool, seen.group, seen.version) == ("papers", None, 0)

@@ -185,9 +185,9 @@ def steady(fleet: Fleet) -> list[WorkerRecord]:
 def test_work_that_nobody_may_take_is_not_looked_at_all_the_time(starting: Fleet) -> None:
     """A tenant at its limit: the item is ready, and yet nobody gets it."""
     starting.set(tenant_limit=1, max_workers=2, idle_seconds=1.0, isolation="none")
-    for _ in range(2):
-        starting.pool.push(starting.job(seconds=1.5), tenant="a")
-    starting.until("start")
+    for seconds, tenant in ((4.0, "a"), (4.0, "a"), (0.1, "b")):
+        starting.pool.push(starting.job(seconds=seconds), tenant=tenant)
+    starting.until("end")
     [idle] = eventually(lambda: [w for w in starting.workers("active") if not w.claims])
     used = 0.0
     while starting.store.workers.get(idle.worker_id).status == "active":
@@ -204,3 +204,12 @@ def cpu_seconds(pid: int) -> float:
     except OSError:
         return 0.0  # it has just left
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_as_many_workers_appear_as_a_tenants_limit_lets_work(starting: Fleet) -> None:
+    starting.set(max_workers=8, tenant_limit=2)
+    jobs = [starting.job(seconds=0.2) for _ in range(10)]
+    starting.pool.push_many(jobs, tenant="acme")
+    starting.until_done(10)
+    starting.until_gone()
+    assert len(starting.workers()) == 2

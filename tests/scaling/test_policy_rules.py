@@ -231,3 +231,26 @@ def test_options_of_another_policy_are_refused() -> None:
     with pytest.raises(InvalidInput, match="headroom: it has no option 'steps'"):
         settings.changed(stepping, {"policy": "headroom"})
     settings.changed(stepping, {"policy": "headroom", "policy_options": {}})
+
+
+# -- tenants at their limit -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name != "fixed"])
+def test_nobody_is_launched_for_tenants_at_their_limit(policy: str) -> None:
+    held = seen(100, busy=2, idle=1, held=100, oldest_ready_seconds=1.0)
+    decision = policies.decide(held, pool_settings(policy))
+    assert decision.launch == 0
+    assert "100" in decision.reason
+    assert "tenants at their limit" in decision.reason
+    assert decision.inputs["held"] == 100
+
+
+@pytest.mark.parametrize("options", [{}, {"wait_seconds": 30, "cold_start_seconds": 0.1}])
+def test_as_many_are_launched_as_limits_allow(options: dict[str, float]) -> None:
+    decision = policies.decide(seen(16, held=14), pool_settings("slo", **options))
+    assert decision.launch == 2
+    assert decision.reason == (
+        "16 waiting, 14 of them of tenants at their limit, 0 active (0 idle), 0 starting, "
+        "maximum 10: launch 2"
+    )

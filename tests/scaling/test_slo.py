@@ -294,3 +294,11 @@ def test_targets_that_make_no_sense_are_refused(options: dict[str, Any], words: 
     with pytest.raises(InvalidInput) as refused:
         pool_checks.changed(PoolSettings(), {"policy": "slo", "policy_options": options})
     assert words in str(refused.value)
+
+
+def test_an_old_item_of_a_tenant_at_its_limit_keeps_nobody_from_being_launched() -> None:
+    """Ten may be started, and one is idle: who waits for an hour is not refused, but held."""
+    before = seen(50, idle=1, held=40, oldest_ready_seconds=3600.0)
+    settings = pool_settings("slo", 0, 20, wait_seconds=60, cold_start_seconds=40)
+    assert 0 < policies.decide(before, settings).launch <= 9
+    assert policies.decide(before.replace(held=0), settings).launch == 0

@@ -92,8 +92,7 @@ def loads(
     """An item that waits for a short job is no load by itself, for a worker that is there takes
     many of them in time: only where a job takes half of the target does it need a worker of its
     own. `offered` is the load by what came lately, if that is to count too."""
-    waiting = 0 if seen.paused else seen.counts.ready
-    now = seen.counts.claimed + waiting * min(1.0, 2.0 * service_mean / wait_seconds) ** 2
+    now = seen.counts.claimed + seen.claimable * min(1.0, 2.0 * service_mean / wait_seconds) ** 2
     fast, slow, at = seen.memory.get("loads") or (now, (now,) * len(MEMORIES), seen.now)
     passed = max(0.0, seen.now - at)
     horizons = (memory * cold_start_seconds for memory in MEMORIES)

@@ -28,7 +28,7 @@ def with_headroom(demand: int, percent: float) -> int:
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     own = Options(**settings.policy_options)
-    waiting, running = sizing.ready(seen), seen.counts.claimed
+    waiting, running = seen.claimable, seen.counts.claimed
     wanted = with_headroom(waiting + running, own.headroom_percent)
     return sizing.decision(
         NAME,

@@ -54,7 +54,7 @@ def state(seen: Snapshot) -> engine.EngineState:
     changes = [at for at in (seen.last_up_at, seen.last_down_at) if at is not None]
     return engine.EngineState(
         current_workers=seen.active + seen.starting,
-        queue_depth=sizing.ready(seen),
+        queue_depth=seen.claimable,
         p95_latency_ms=round(latency, 1) if measured else None,
         in_flight_jobs=sizing.busy(seen),
         last_scale_time=max(changes, default=None),

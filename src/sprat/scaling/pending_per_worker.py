@@ -35,7 +35,7 @@ def replicas(pending: int, target: float, *, low: int, high: int) -> int:
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     own = Options(**settings.policy_options)
-    waiting = sizing.ready(seen)
+    waiting = seen.claimable
     target = own.target_pending_per_worker
     low, high = settings.min_workers, settings.max_workers
     wanted = replicas(waiting, target, low=low, high=high)

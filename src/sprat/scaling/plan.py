@@ -61,6 +61,7 @@ class Outlook(Record):
     own: Options
     ready: int
     oldest: float  # seconds that the first item has waited
+    held: int = 0  # items that wait for their tenant: the first may be one of them
     line: Line
     service: Service
     cold_start: float
@@ -79,19 +80,19 @@ class Outlook(Record):
         return is_tight(self.own, self.cold_start, 0.0)
 
     @property
-    def is_refused(self) -> bool:
-        """Whether items wait that those who are idle do not take: a tenant is at its limit, say,
-        and others could not take them either."""
-        return self.line.free > 0 and self.ready > 0 and self.oldest > REACTION_SECONDS
+    def is_close(self) -> bool:
+        """Whether it may do so."""
+        return is_tight(self.own, self.cold_start)
 
     @property
-    def coming(self) -> float:
-        """Items that have to be started besides those that wait."""
-        return _coming(self.own, self.rate, self.until)
+    def is_refused(self) -> bool:
+        """Whether items wait that those who are idle do not take: others would not either."""
+        is_old = self.oldest > REACTION_SECONDS and not self.held
+        return self.line.free > 0 and self.ready > 0 and is_old
 
 
 def is_tight(own: Options, cold_start: float, reaction: float = REACTION_SECONDS) -> bool:
-    """Whether it may do so."""
+    """Whether a worker that is launched so long after an item came is too late for it."""
     return own.finish_seconds is None and own.wait_seconds < cold_start + reaction
 
 
@@ -125,12 +126,13 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         busy=busy,
         free=seen.active - busy,
         arrivals=starts.expected(seen, cold_start),
-        noise=_coming(own, rate, until),
+        noise=coming,
     )
     return Outlook(
         own=own,
-        ready=sizing.ready(seen),
+        ready=seen.claimable,
         oldest=seen.oldest_ready_seconds or 0.0,
+        held=seen.held,
         line=line,
         service=service,
         cold_start=cold_start,

@@ -33,10 +33,9 @@ def wanted(*, ready: int, idle: int, starting: int, active: int, maximum: int) -
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     """The decision for one pool, with its reason. Never drains: workers leave by themselves."""
-    ready = 0 if seen.paused else seen.counts.ready
     current = seen.active + seen.starting
     launch = wanted(
-        ready=ready,
+        ready=seen.claimable,
         idle=seen.idle,
         starting=seen.starting,
         active=seen.active,
@@ -54,6 +53,7 @@ def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
         reason=reason,
         inputs={
             "ready": seen.counts.ready,
+            **({"held": seen.held} if seen.held else {}),
             "claimed": seen.counts.claimed,
             "active": seen.active,
             "idle": seen.idle,
@@ -75,6 +75,8 @@ def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
 
 def _reason(seen: Snapshot, settings: PoolSettings, launch: int) -> str:
     waiting = f"{seen.counts.ready} waiting"
+    if seen.held:
+        waiting = f"{waiting}, {seen.held} of them of tenants at their limit"
     fleet = f"{seen.active} active ({seen.idle} idle), {seen.starting} starting"
     limit = f"maximum {settings.max_workers}"
     if seen.paused:

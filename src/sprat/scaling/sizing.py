@@ -44,11 +44,13 @@ def decision(policy: str, seen: Snapshot, settings: PoolSettings, want: Want) ->
     current = seen.active + seen.starting
     desired = target(seen, settings, want)
     launch, reason = 0, want.reason
+    if seen.held:
+        reason = f"{reason}; {seen.held} more are of tenants at their limit"
     drain: tuple[str, ...] = ()
     if desired > current:
         launch, reason = braked(seen, desired - current, reason)
     elif desired < current:
-        drain, reason = _drain(seen, settings, want, current - desired)
+        drain, reason = _drain(seen, settings, want.replace(reason=reason), current - desired)
     return Decision(
         pool=seen.pool,
         group=seen.group,
@@ -96,6 +98,7 @@ def delay_left(seen: Snapshot, delay_seconds: float) -> float:
 def _inputs(seen: Snapshot, settings: PoolSettings) -> dict[str, Any]:
     return {
         "ready": seen.counts.ready,
+        **({"held": seen.held} if seen.held else {}),
         "claimed": seen.counts.claimed,
         "active": seen.active,
         "idle": seen.idle,

@@ -71,7 +71,7 @@ def wants_history(seen: Snapshot, settings: PoolSettings) -> bool:
 def look_again_in(seen: Snapshot, settings: PoolSettings) -> float | None:
     """Seconds until a pass is due although nothing has happened: work that waits grows older."""
     own = Options(**settings.policy_options)
-    if cold_start(seen, settings, own) <= FREE_START_SECONDS or not seen.counts.ready:
+    if cold_start(seen, settings, own) <= FREE_START_SECONDS or not seen.claimable:
         return None
     target = own.finish_seconds or own.wait_seconds
     return min(5.0, max(0.5, target / 20.0))

@@ -75,7 +75,7 @@ def workers_for(waiting: int, rows: Table) -> int:
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     own = Options(**settings.policy_options)
-    waiting, busy = sizing.ready(seen), sizing.busy(seen)
+    waiting, busy = seen.claimable, sizing.busy(seen)
     wanted = workers_for(waiting, table(own.steps))
     return sizing.decision(
         NAME,

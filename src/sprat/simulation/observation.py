@@ -78,6 +78,7 @@ class Observation:
     group = None
     next_due_seconds = None
     paused = False
+    held = 0
     launch_failures = 0
     last_launch_failure_at = None
 
@@ -118,6 +119,7 @@ def _counts(seen: Observation) -> model.Counts:
 
 MAKERS: dict[str, Callable[[Observation], Any]] = {
     "counts": _counts,
+    "claimable": lambda seen: seen.counts.ready,
     "workers": lambda seen: seen._roll.call(),
     "oldest_ready_seconds": lambda seen: seen._fleet.oldest_wait,
     "stats": lambda seen: seen._chronicle.stats(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat import model, payload
+from sprat import limits, model, payload
 from sprat.stores.memory import registry
 from sprat.stores.memory.state import Worker
 
@@ -58,6 +58,7 @@ def observe(
         version=scale_set.version,
         now=now,
         counts=pool.counts(group),
+        held=_held(pool, group),
         workers=tuple(worker.as_record() for worker in state.workers_of(name, group, now)),
         oldest_ready_seconds=_oldest_ready_seconds(pool, group, now),
         next_due_seconds=_next_due_seconds(pool, group, now),
@@ -68,6 +69,16 @@ def observe(
         last_launch_failure_at=scale_set.last_launch_failure_at,
         stats=pool.ledger.stats(now, window),
     )
+
+
+def _held(pool: Pool, group: str | None) -> int:
+    if not limits.are_set(pool.settings):
+        return 0
+    ready: dict[str, int] = {}
+    for item in pool.ready:
+        if item.tenant is not None and (group is None or item.group == (group or None)):
+            ready[item.tenant] = ready.get(item.tenant, 0) + 1
+    return limits.held(pool.settings, ready, pool.running)
 
 
 def _oldest_ready_seconds(pool: Pool, group: str | None, now: float) -> float | None:

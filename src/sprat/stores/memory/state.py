@@ -5,7 +5,7 @@ The records of `model.py` are made from these on the way out, so callers never s
 
 from __future__ import annotations
 
-from sprat import model
+from sprat import limits, model
 from sprat.errors import UnknownItem, UnknownWorker
 from sprat.stores.memory.ledger import Ledger
 from sprat.stores.memory.queue import DelayedQueue, ReadyQueue
@@ -112,7 +112,7 @@ class Pool:
         """Whether one more item of this tenant may run."""
         if tenant is None:
             return True
-        limit = self.settings.tenant_limits.get(tenant, self.settings.tenant_limit)
+        limit = limits.limit_of(self.settings, tenant)
         return limit is None or self.running.get(tenant, 0) < limit
 
     def take_turn(self, tenant: str | None) -> None:

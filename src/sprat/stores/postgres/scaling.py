@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sprat import jsontext, model
+from sprat import jsontext, limits, model
 from sprat.backend import WorkerRef
+from sprat.payload import settings_from
 from sprat.stores.postgres import items, statistics, workers
 from sprat.stores.postgres.rows import WORKER_COLUMNS, worker_of
 
@@ -19,7 +20,16 @@ SELECT version, last_up_at, last_down_at, launch_failures, last_launch_failure_a
 FROM sprat.scale_set WHERE pool_name = $1 AND grp = $2
 """
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('sprat.scaling ' || $1, 0))"
-PAUSED_UNTIL = "SELECT paused_until FROM sprat.pool WHERE name = $1"
+POOL = "SELECT paused_until, has_tenants, settings FROM sprat.pool WHERE name = $1"
+READY_BY_TENANT = """
+SELECT tenant, count(*) FROM sprat.work_pool
+WHERE pool_name = $1 AND status = 'pending' AND run_at IS NULL AND tenant <> ''
+  AND ($2::text IS NULL OR grp = $2) GROUP BY tenant
+"""
+RUNNING = """
+SELECT tenant, count(*) FROM sprat.work_pool
+WHERE pool_name = $1 AND status = 'claimed' AND tenant <> '' GROUP BY tenant
+"""
 LIVE = f"""
 SELECT {WORKER_COLUMNS} FROM sprat.worker_registry
 WHERE pool_id = $1 AND status IN ('starting', 'active', 'terminating') AND lease_until > $2
@@ -87,7 +97,7 @@ DECISION_FIELDS = (
 
 def observe(tx: Transaction, pool: str, group: str | None, window: float) -> model.Snapshot:
     version, last_up, last_down, failures, failed_at = _scale_set(tx, pool, group)
-    paused_until = tx.one(PAUSED_UNTIL, (pool,))
+    paused_until, has_tenants, settings = tx.run(POOL, (pool,)).fetchone() or (None, False, "")
     live = tx.run(LIVE, (pool, tx.now, group)).fetchall()
     return model.Snapshot(
         pool=pool,
@@ -95,6 +105,7 @@ def observe(tx: Transaction, pool: str, group: str | None, window: float) -> mod
         version=version,
         now=tx.now,
         counts=items.counts(tx, pool, group),
+        held=_held(tx, pool, group, settings_from(settings)) if has_tenants else 0,
         workers=tuple(worker_of(row) for row in live),
         oldest_ready_seconds=_oldest(tx, pool, group),
         next_due_seconds=_next_due(tx, pool, group),
@@ -105,6 +116,14 @@ def observe(tx: Transaction, pool: str, group: str | None, window: float) -> mod
         last_launch_failure_at=failed_at,
         stats=statistics.stats(tx, pool, window),
     )
+
+
+def _held(tx: Transaction, pool: str, group: str | None, settings: model.PoolSettings) -> int:
+    """Counts the ready items of tenants, where limits are set: finished ones are not visited."""
+    if not limits.are_set(settings):
+        return 0
+    ready: dict[str, int] = dict(tx.run(READY_BY_TENANT, (pool, group)).fetchall())
+    return limits.held(settings, ready, dict(tx.run(RUNNING, (pool,)).fetchall()))
 
 
 def _oldest(tx: Transaction, pool: str, group: str | None) -> float | None:

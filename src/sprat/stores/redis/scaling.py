@@ -24,7 +24,7 @@ TOLD = ("policy", "direction", "current", "desired", "reason", "inputs")
 
 
 def observe(link: Link, pool: str, group: str | None, window: float) -> model.Snapshot:
-    now, counts, workers, oldest, due, paused, *scale_set, sums = link.run(
+    now, counts, held, workers, oldest, due, paused, *scale_set, sums = link.run(
         "observe", pool, group or "", repr(window), int(group == model.NO_GROUP)
     )
     version, up, down, failures, failed_at = scale_set
@@ -34,6 +34,7 @@ def observe(link: Link, pool: str, group: str | None, window: float) -> model.Sn
         version=version,
         now=now / 1e6,
         counts=counts_of(counts, group),
+        held=held,
         workers=tuple([worker_of(row) for row in workers]),
         oldest_ready_seconds=moment(oldest),
         next_due_seconds=moment(due),

@@ -9,7 +9,7 @@ the cost grows with the number of lanes that have work, never with the number of
 
 from __future__ import annotations
 
-from sprat import retry, tally
+from sprat import limits, retry, tally
 from sprat.stores.sqlite.rows import READY
 
 TYPE_CHECKING = False
@@ -86,14 +86,14 @@ class Turns:
         self._last = last
         self._turns: dict[str, int] = {}
         self._settings = settings
-        limited = settings.tenant_limit is not None or settings.tenant_limits
-        self._running = dict(tx.run(RUNNING, (pool,)).fetchall()) if limited else None
+        is_limited = limits.are_set(settings)
+        self._running = dict(tx.run(RUNNING, (pool,)).fetchall()) if is_limited else None
 
     def is_open(self, tenant: str) -> bool:
         """Whether the tenant may have one more running item."""
         if self._running is None or not tenant:
             return True
-        limit = self._settings.tenant_limits.get(tenant, self._settings.tenant_limit)
+        limit = limits.limit_of(self._settings, tenant)
         return limit is None or self._running.get(tenant, 0) < limit
 
     def last(self, tenant: str) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sprat import jsontext, model
+from sprat import jsontext, limits, model
 from sprat.backend import WorkerRef
-from sprat.payload import new_id
-from sprat.stores.sqlite import items, statistics, workers
+from sprat.payload import new_id, settings_from
+from sprat.stores.sqlite import items, lanes, statistics, workers
 from sprat.stores.sqlite.rows import READY, WORKER_COLUMNS, worker_of
 
 TYPE_CHECKING = False
@@ -19,7 +19,11 @@ SCALE_SET = """
 SELECT version, last_up_at, last_down_at, launch_failures, last_launch_failure_at
 FROM scale_set WHERE pool_name = ? AND grp = ?
 """
-PAUSED_UNTIL = "SELECT paused_until FROM pool WHERE name = ?"
+POOL = "SELECT paused_until, has_tenants, settings FROM pool WHERE name = ?"
+READY_BY_TENANT = f"""
+SELECT tenant, count(*) FROM work_pool
+WHERE pool_name = ?1 AND {READY} AND tenant <> '' AND (?2 IS NULL OR grp = ?2) GROUP BY tenant
+"""
 LIVE = f"""
 SELECT {WORKER_COLUMNS} FROM worker_registry
 WHERE pool_id = ?1 AND status IN ('starting', 'active', 'terminating') AND lease_until > ?2
@@ -86,13 +90,14 @@ DECISION_FIELDS = (
 
 def observe(tx: Transaction, pool: str, group: str | None, window: float) -> model.Snapshot:
     version, last_up, last_down, failures, failed_at = _scale_set(tx, pool, group)
-    paused_until = tx.run(PAUSED_UNTIL, (pool,)).get
+    paused_until, has_tenants, settings = tx.run(POOL, (pool,)).fetchone() or (None, 0, "")
     return model.Snapshot(
         pool=pool,
         group=group,
         version=version,
         now=tx.now,
         counts=items.counts(tx, pool, group),
+        held=_held(tx, pool, group, settings_from(settings)) if has_tenants else 0,
         workers=tuple(worker_of(row) for row in tx.run(LIVE, (pool, tx.now, group))),
         oldest_ready_seconds=_oldest(tx, pool, group),
         next_due_seconds=_next_due(tx, pool, group),
@@ -103,6 +108,14 @@ def observe(tx: Transaction, pool: str, group: str | None, window: float) -> mod
         last_launch_failure_at=failed_at,
         stats=statistics.stats(tx, pool, window),
     )
+
+
+def _held(tx: Transaction, pool: str, group: str | None, settings: model.PoolSettings) -> int:
+    """Counts the ready items of tenants, where limits are set: finished ones are not visited."""
+    if not limits.are_set(settings):
+        return 0
+    ready = dict(tx.run(READY_BY_TENANT, (pool, group)).fetchall())
+    return limits.held(settings, ready, dict(tx.run(lanes.RUNNING, (pool,)).fetchall()))
 
 
 def _oldest(tx: Transaction, pool: str, group: str | None) -> float | None:

@@ -23,6 +23,32 @@ local function oldest_ready()
   end
 end
 
+-- The ready items whose tenant runs as many as it may, counted lane by lane.
+local function held(limits)
+  local key, from, ready = pool_key(pool, 'ready'), '-', {}
+  while true do
+    local member = call('ZRANGEBYLEX', key, from, '+', 'LIMIT', 0, 1)[1]
+    if not member then
+      break
+    end
+    local lane, tenant, needed = string.match(member, '^(([^\1]*)\1([^\2]*)\2)')
+    if tenant ~= '' and (counts_all or needed == group) then
+      local n = call('ZLEXCOUNT', key, '[' .. lane, '[' .. lane .. '\255')
+      ready[tenant] = (ready[tenant] or 0) + n
+    end
+    from = '(' .. lane .. '\255'
+  end
+  local found = 0
+  for tenant, n in pairs(ready) do
+    local limit = limits.each and limits.each[tenant] or limits.all
+    if limit then
+      local running = tonumber(call('HGET', pool_key(pool, 'running'), tenant) or 0)
+      found = found + math.max(0, n - math.max(0, limit - running))
+    end
+  end
+  return found
+end
+
 local function next_due()
   local key, from = pool_key(pool, 'delayed'), 0
   while true do
@@ -44,9 +70,11 @@ local workers = {}
 for i, one in ipairs(only_free and {} or fleet(pool, group ~= '' and group)) do
   workers[i] = worker_reply(one[1], one[2])
 end
-local set = scale_set(pool, group)
+local set, about = scale_set(pool, group), about_pool(pool)
 return {
-  now, call('HGETALL', pool_key(pool, 'counts')), workers, oldest_ready() or false, next_due(),
-  is_paused(about_pool(pool)) and 1 or 0, set[S_VERSION], set[S_UP], set[S_DOWN], set[S_FAILURES],
-  set[S_FAILED_AT], sums_since(pool, window),
+  now, call('HGETALL', pool_key(pool, 'counts')),
+  about[LIMITS] and held(cjson.decode(about[LIMITS])) or 0,
+  workers, oldest_ready() or false, next_due(), is_paused(about) and 1 or 0,
+  set[S_VERSION], set[S_UP], set[S_DOWN], set[S_FAILURES], set[S_FAILED_AT],
+  sums_since(pool, window),
 }
