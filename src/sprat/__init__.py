@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Poison,
         SpratError,
         StoreUnavailable,
+        Throttled,
         Transient,
     )
     from sprat.idempotency import IdempotencyTracker
@@ -45,6 +46,7 @@ _HOMES = {
     "Poison": "errors",
     "SpratError": "errors",
     "StoreUnavailable": "errors",
+    "Throttled": "errors",
     "Transient": "errors",
     "IdempotencyTracker": "idempotency",
     "inline": "inlining",
@@ -91,6 +93,7 @@ __all__ = [
     "Store",
     "StoreUnavailable",
     "Task",
+    "Throttled",
     "Transient",
     "WorkItem",
     "WorkPool",

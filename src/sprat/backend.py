@@ -139,6 +139,10 @@ class Backend:
         """Hand out no items for this long (None: until resumed; 0: resume now)."""
         raise NotImplementedError
 
+    def hold_off(self, pool: str, seconds: float) -> None:
+        """Hand out no items for at least this long; a longer pause stays."""
+        raise NotImplementedError
+
     def request_check(self, pool: str, max_workers: int) -> bool:
         """Ask for a scaling pass. True for the one who has to start it: work waits that nobody
         idle will take, the fleet may grow, and nobody else asked in the last few seconds. Also

@@ -64,6 +64,14 @@ class Transient(JobError):
         self.delay_seconds = delay_seconds
 
 
+class Throttled(Transient):
+    """Whoever it asked wants to be left alone for a while: no item of the pool is handed out until
+    then."""
+
+    def __init__(self, message: str = "throttled", *, delay_seconds: float = 10.0) -> None:
+        super().__init__(message, delay_seconds=delay_seconds)
+
+
 class Poison(JobError):
     """Failed for good: do not try again."""
 

@@ -342,6 +342,10 @@ class WorkPool:
         limit = None if seconds is None else payload.seconds(seconds, "the pause")
         self._backend.pause(self.name, limit)
 
+    def hold_off(self, seconds: float) -> None:
+        """Hand out no items for at least this long: a longer pause stays as it is."""
+        self._backend.hold_off(self.name, payload.seconds(seconds, "the pause"))
+
     def resume(self) -> None:
         self._backend.pause(self.name, 0.0)
         self._after_push(self.name)

@@ -6,7 +6,7 @@ import os
 import sys
 
 from sprat import model, payload, retry
-from sprat.errors import InvalidInput, JobError, Poison, SpratError, Transient
+from sprat.errors import InvalidInput, JobError, Poison, SpratError, Throttled, Transient
 from sprat.job import run
 from sprat.record import Record
 
@@ -40,6 +40,7 @@ class Outcome(Record):
     transient: bool = False
     poison: bool = False
     delay_seconds: float | None = None
+    throttled: bool = False  # then the whole pool waits for so long
 
 
 DONE = Outcome(ok=True)
@@ -85,7 +86,8 @@ def failed(error: BaseException) -> Outcome:
         error=_told(error),
         transient=is_transient(error),
         poison=isinstance(error, Poison),
-        delay_seconds=_delay(error),
+        delay_seconds=delay,
+        throttled=delay is not None and is_throttled(error),
     )
 
 
@@ -112,12 +114,28 @@ def settlement(
 
 
 def _delay(error: BaseException) -> float | None:
-    """What the job asked for; what is no number of seconds is no reason to fail otherwise."""
+    """What the job asked for, or who it asked; what is no number of seconds is no reason to fail
+    otherwise."""
     try:
-        asked = error.delay_seconds if isinstance(error, Transient) else None
+        asked = error.delay_seconds if isinstance(error, Transient) else _retry_after(error)
         return None if asked is None else payload.seconds(asked, "delay_seconds")
     except InvalidInput:
         return None
+
+
+def _retry_after(error: BaseException) -> float | None:
+    """Of an HTTP error that says when to come again."""
+    if not is_throttled(error):
+        return None
+    headers: Any = getattr(getattr(error, "response", error), "headers", None)
+    try:
+        return float(headers.get("retry-after") or headers.get("Retry-After"))
+    except (AttributeError, TypeError, ValueError):  # there is none, or it is a date
+        return None
+
+
+def is_throttled(error: BaseException) -> bool:
+    return isinstance(error, Throttled) or _status(error) == 429
 
 
 def is_transient(error: BaseException) -> bool:
@@ -126,9 +144,15 @@ def is_transient(error: BaseException) -> bool:
         return True
     if not TRANSIENT_NAMES.isdisjoint(kind.__name__ for kind in type(error).__mro__):
         return True
+    status = _status(error)
+    return status == 429 or 500 <= status < 600
+
+
+def _status(error: BaseException) -> int:
+    """Of an HTTP error of whatever client; 0: it is none."""
     answer = getattr(error, "response", error)
     status = getattr(answer, "status_code", None) or getattr(answer, "status", None)
-    return isinstance(status, int) and (status == 429 or 500 <= status < 600)
+    return status if isinstance(status, int) else 0
 
 
 def _told(error: BaseException) -> str:

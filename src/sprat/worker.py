@@ -218,6 +218,8 @@ class Worker:
         if outcome is None:
             return None
         self._failed += not outcome.ok
+        if outcome.throttled:
+            self._persist(lambda: self._pool.hold_off(outcome.delay_seconds or 0.0))
         return settlement(item, outcome, self._settings, seconds)
 
     def _in_a_child(self, item: model.WorkItem) -> Outcome | None:

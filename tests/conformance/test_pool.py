@@ -179,6 +179,30 @@ def test_later_pause_replaces_the_earlier_one(pool: WorkPool, advance: Advance) 
     assert not pool.state().paused
 
 
+def test_to_hold_off_is_to_pause_for_at_least_so_long(
+    pool: WorkPool, worker: WorkerRecord, advance: Advance
+) -> None:
+    pool.push("work")
+    pool.hold_off(60)
+    pool.hold_off(20)
+    assert pool.state().paused_seconds == pytest.approx(60, abs=2)
+    assert pool.observe().claimable == 0
+    assert pool.claim(worker) is None
+    pool.hold_off(90)
+    assert pool.state().paused_seconds == pytest.approx(90, abs=2)
+    advance(91)
+    assert pool.claim(worker) is not None
+
+
+def test_to_hold_off_does_not_end_a_persons_pause(pool: WorkPool, advance: Advance) -> None:
+    pool.pause()
+    pool.hold_off(5)
+    advance(10)
+    assert (pool.state().paused, pool.state().paused_seconds) == (True, None)
+    pool.resume()
+    assert not pool.state().paused
+
+
 def test_paused_pool_takes_pushes_and_results(pool: WorkPool, worker: WorkerRecord) -> None:
     pool.push(1)
     item = must_claim(pool)

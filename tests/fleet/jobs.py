@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from sprat.errors import Poison, Transient
+from sprat.errors import Poison, Throttled, Transient
 from sprat.job import current_job
 
 Data = dict[str, Any]
@@ -163,6 +163,15 @@ def show_progress(data: Data) -> None:
 def throttled(data: Data) -> None:
     started(data)
     raise Transient("slow down", delay_seconds=data.get("delay"))
+
+
+def throttled_at_first(data: Data) -> None:
+    """The first of all is told to stay away; whoever starts before that is over is noted."""
+    with open(data["log"], "a+") as log:
+        is_first = not log.tell()
+    started(data)
+    if is_first:
+        raise Throttled("too many requests", delay_seconds=data["delay"])
 
 
 def hopeless(data: Data) -> None:

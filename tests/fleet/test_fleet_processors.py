@@ -87,6 +87,18 @@ def test_a_transient_failure_is_not_charged_and_waits_as_told(fleet: Fleet) -> N
     fleet.may_stay = True  # the nest waits for it: at most until it is due
 
 
+@each_isolation
+def test_when_one_job_is_throttled_the_whole_pool_waits(fleet: Fleet, isolation: str) -> None:
+    fleet.set(handler="jobs:throttled_at_first", isolation=isolation, max_workers=1)
+    fleet.set(start_on_push=True)
+    fleet.pool.push_many([fleet.job(delay=1.5)] * 4)
+    fleet.until_done(4)
+    first, *others = (float(at) for *_, at in fleet.happened("start"))
+    assert len(others) == 4, "the first one once more"
+    assert min(others) - first > 1.4
+    assert [item.attempts for item in fleet.pool.items()] == [1, 1, 1, 1]
+
+
 @pytest.mark.parametrize("how", ["timeout", "connection", "429", "503"])
 def test_failures_that_ask_to_come_again_are_transient(fleet: Fleet, how: str) -> None:
     fleet.set(handler="jobs:refused_at_first")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sprat.errors import Poison, Transient
-from sprat.processor import is_transient
+from sprat.errors import Poison, Throttled, Transient
+from sprat.processor import failed, is_transient
 
 
 class TimeoutException(Exception):
@@ -55,3 +55,27 @@ def test_it_may_be_better_later(error: Exception) -> None:
 )
 def test_it_will_not_be_better_later(error: Exception) -> None:
     assert not is_transient(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "delay", "throttled"),
+    [
+        (Throttled(delay_seconds=30), 30.0, True),
+        (Throttled(), 10.0, True),
+        (Answered(429, "7"), 7.0, True),
+        (Answered(429, "0.5"), 0.5, True),
+        (Answered(429, None), None, False),
+        (Answered(429, "Wed, 21 Oct 2026 07:28:00 GMT"), None, False),
+        (Answered(429, "-3"), None, False),
+        (Answered(503, "7"), None, False),
+        (HttpError(429), None, False),
+        (Transient("slow down", delay_seconds=5), 5.0, False),
+        (ValueError("bad"), None, False),
+    ],
+    ids=repr,
+)
+def test_the_pool_waits_if_it_was_said_for_how_long(
+    error: Exception, delay: float | None, throttled: bool
+) -> None:
+    outcome = failed(error)
+    assert (outcome.delay_seconds, outcome.throttled) == (delay, throttled)

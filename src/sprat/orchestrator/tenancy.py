@@ -177,6 +177,9 @@ class TenantBackend(Backend):
     def pause(self, pool: str, seconds: float | None) -> None:
         self._inner.pause(self.pool_in(pool), seconds)
 
+    def hold_off(self, pool: str, seconds: float) -> None:
+        self._inner.hold_off(self.pool_in(pool), seconds)
+
     def request_check(self, pool: str, max_workers: int) -> bool:
         return self._inner.request_check(self.pool_in(pool), max_workers)
 

@@ -34,6 +34,7 @@ WHO: dict[str, tuple[str, ...]] = {
     "pool_state": ROLES,
     "configure": (ADMIN,),
     "pause": (ADMIN,),
+    "hold_off": (WORKER,),
     "request_check": (CONTROLLER,),
     "begin_check": (CONTROLLER,),
     "purge": (ADMIN,),

@@ -166,6 +166,9 @@ class HttpBackend(Backend):
     def pause(self, pool: str, seconds: float | None) -> None:
         self._call("pause", pool=pool, seconds=seconds)
 
+    def hold_off(self, pool: str, seconds: float) -> None:
+        self._call("hold_off", pool=pool, seconds=seconds)
+
     def request_check(self, pool: str, max_workers: int) -> bool:
         return bool(self._call("request_check", pool=pool, max_workers=max_workers))
 

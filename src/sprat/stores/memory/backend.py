@@ -158,6 +158,10 @@ class MemoryBackend(Backend):
             work.pause(self._state, pool, seconds, self._now())
             self._changed.notify_all()
 
+    def hold_off(self, pool: str, seconds: float) -> None:
+        with self._changed:
+            work.hold_off(self._state, pool, seconds, self._now())
+
     def request_check(self, pool: str, max_workers: int) -> bool:
         with self._changed:
             return scaling.request_check(self._state, pool, max_workers, self._now())

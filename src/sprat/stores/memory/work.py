@@ -215,6 +215,11 @@ def pause(state: State, name: str, seconds: float | None, now: float) -> None:
     state.pool(name).paused_until = math.inf if seconds is None else now + seconds
 
 
+def hold_off(state: State, name: str, seconds: float, now: float) -> None:
+    pool = state.pool(name)
+    pool.paused_until = max(pool.paused_until, now + seconds)
+
+
 def purge(state: State, name: str, limit: int, now: float) -> int:
     pool = state.look(name)
     pool.ledger.tidy(now)

@@ -107,6 +107,9 @@ class PostgresBackend(Backend):
     def pause(self, pool: str, seconds: float | None) -> None:
         self._write(pools.pause, pool, seconds)
 
+    def hold_off(self, pool: str, seconds: float) -> None:
+        self._write(pools.hold_off, pool, seconds)
+
     def request_check(self, pool: str, max_workers: int) -> bool:
         return pools.request_check(self._connections, pool, max_workers)
 

@@ -26,6 +26,11 @@ PAUSE = """
 INSERT INTO sprat.pool (name, paused_until) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET paused_until = excluded.paused_until
 """
+HOLD_OFF = """
+INSERT INTO sprat.pool AS p (name, paused_until) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE
+SET paused_until = greatest(coalesce(p.paused_until, 0), excluded.paused_until)
+"""
 WAS_ASKED = """
 SELECT check_asked_at IS NOT NULL AND sprat.clock() - check_asked_at < $2
 FROM sprat.pool WHERE name = $1
@@ -89,6 +94,10 @@ def pause(tx: Transaction, pool: str, seconds: float | None) -> None:
     until = FOREVER if seconds is None else tx.now + seconds if seconds else None
     tx.run(PAUSE, (pool, until))
     tx.rings.add(pool)
+
+
+def hold_off(tx: Transaction, pool: str, seconds: float) -> None:
+    tx.run(HOLD_OFF, (pool, tx.now + seconds))
 
 
 def request_check(connections: Connections, pool: str, max_workers: int) -> bool:

@@ -129,6 +129,9 @@ class RedisBackend(Backend):
     def pause(self, pool: str, seconds: float | None) -> None:
         pools.pause(self._link, pool, seconds)
 
+    def hold_off(self, pool: str, seconds: float) -> None:
+        pools.hold_off(self._link, pool, seconds)
+
     def request_check(self, pool: str, max_workers: int) -> bool:
         return pools.request_check(self._link, pool, max_workers)
 

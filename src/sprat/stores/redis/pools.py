@@ -48,6 +48,10 @@ def pause(link: Link, pool: str, seconds: float | None) -> None:
     link.run("pause", pool, "" if seconds is None else micros(seconds))
 
 
+def hold_off(link: Link, pool: str, seconds: float) -> None:
+    link.run("pause", pool, micros(seconds), 1)
+
+
 def request_check(link: Link, pool: str, max_workers: int) -> bool:
     return bool(link.run("request_check", pool, max_workers, new_request()))
 

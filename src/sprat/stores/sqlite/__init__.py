@@ -105,6 +105,9 @@ class SqliteBackend(Backend):
     def pause(self, pool: str, seconds: float | None) -> None:
         self._write_synced(pools.pause, pool, seconds)
 
+    def hold_off(self, pool: str, seconds: float) -> None:
+        self._write(pools.hold_off, pool, seconds)
+
     def request_check(self, pool: str, max_workers: int) -> bool:
         return self._write(pools.request_check, pool, max_workers)
 

@@ -27,6 +27,10 @@ PAUSE = """
 INSERT INTO pool (name, paused_until) VALUES (?1, ?2)
 ON CONFLICT DO UPDATE SET paused_until = ?2
 """
+HOLD_OFF = """
+INSERT INTO pool (name, paused_until) VALUES (?1, ?2)
+ON CONFLICT DO UPDATE SET paused_until = max(coalesce(paused_until, 0), ?2)
+"""
 ASKED_AT = "SELECT check_asked_at FROM pool WHERE name = ?"
 AWAITED_AT = "SELECT awaited_at FROM pool WHERE name = ?"
 AWAIT = "UPDATE pool SET awaited_at = ?2 WHERE name = ?1"
@@ -85,6 +89,10 @@ def pause(tx: WriteTransaction, pool: str, seconds: float | None) -> None:
     until = FOREVER if seconds is None else tx.now + seconds if seconds else None
     tx.run(PAUSE, (pool, until))
     tx.rings = True
+
+
+def hold_off(tx: WriteTransaction, pool: str, seconds: float) -> None:
+    tx.run(HOLD_OFF, (pool, tx.now + seconds))
 
 
 def request_check(tx: WriteTransaction, pool: str, max_workers: int) -> bool:
