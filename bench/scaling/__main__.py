@@ -30,14 +30,8 @@ ORACLE = Setting(family="oracle", policy=contest.ORACLE)
 
 
 def ours(wait_target: float) -> Setting:
-    """Our policy as it comes: told what the user wants, and nothing else; and a push starts a
-    pass, as it does in a pool that has a processor."""
-    return Setting(
-        family="ours",
-        policy=POLICY,
-        options={"wait_seconds": wait_target},
-        changes={"on_push": True},
-    )
+    """Our policy as it comes: told what the user wants, and nothing else."""
+    return Setting(family="ours", policy=POLICY, options={"wait_seconds": wait_target})
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ class Setting(Record):
     @property
     def label(self) -> str:
         given = {**self.options, **self.changes}
-        hidden = ("poll_seconds", "quiet_seconds", "max_replicas")
+        hidden = ("poll_seconds", "quiet_seconds", "on_push", "max_replicas")
         words = (f"{name}={value}" for name, value in given.items() if name not in hidden)
         return f"{self.family} {' '.join(words)}".strip()
 
@@ -104,7 +104,7 @@ def _tracking() -> list[Setting]:
 
 def _ours_of_old() -> list[Setting]:
     """Rules that came with the project's source documents, and simple ones."""
-    often = {"poll_seconds": POLL_SECONDS, "quiet_seconds": QUIET_SECONDS}
+    often = {"poll_seconds": POLL_SECONDS, "quiet_seconds": QUIET_SECONDS, "on_push": False}
     settings = [
         Setting(
             family="seed 003",

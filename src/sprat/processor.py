@@ -81,6 +81,7 @@ def attempt(processor: Processor, job: Job) -> Outcome:
 def failed(error: BaseException) -> Outcome:
     if isinstance(error, Ended):
         return error.outcome
+    delay = _delay(error)
     return Outcome(
         ok=False,
         error=_told(error),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sprat.histogram import bin_of
 from sprat.model import PoolSettings, StatsBucket
 from sprat.scaling import ahead, lateness, policies
 from sprat.scaling.forecast import forecast, rises, trend
@@ -191,10 +193,17 @@ IN_TIME, LATE = 40, 70  # bins of 1 s and of 3 minutes
 RULE = lateness.KEPT
 
 
-def test_late_starts_are_counted_and_the_targets_own_bin_in_part() -> None:
-    late, starts = lateness.counted([waited(0, (IN_TIME, 90), (60, 10), (LATE, 5))], 30.0)
+@pytest.mark.parametrize("target", [1.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 900.0])
+def test_who_waited_as_long_as_the_target_is_in_time(target: float) -> None:
+    waits = Counter(map(bin_of, (target - 0.5, target, target + 1e-9, target + 0.01)))
+    assert lateness.counted([waited(0, *waits.items())], target) == (1, 4)
+
+
+def test_of_a_bin_around_an_odd_target_a_part_is_late() -> None:
+    odd = bin_of(32.0)  # from 30 to 35
+    late, starts = lateness.counted([waited(0, (IN_TIME, 90), (odd, 10), (LATE, 5))], 32.0)
     assert starts == 105
-    assert 5.0 < late < 15.0
+    assert late == pytest.approx(5 + 10 * 0.58, abs=0.1)
 
 
 @pytest.mark.parametrize(("late", "sign"), [(0, -1), (3, -1), (6, 1), (40, 1)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fleets_seen import NOW, pool_settings, seen
+from fleets_seen import NOW, POLICIES, pool_settings, seen
 
 from sprat import settings
 from sprat.errors import InvalidInput

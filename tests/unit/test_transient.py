@@ -21,6 +21,14 @@ class HttpError(Exception):
         self.status_code = status_code
 
 
+class Answered(Exception):
+    """As of a client whose error has the answer, with its headers."""
+
+    def __init__(self, status: int, retry_after: str | None) -> None:
+        self.response = HttpError(status)
+        self.response.headers = {} if retry_after is None else {"Retry-After": retry_after}
+
+
 class ErrorWithResponse(Exception):
     def __init__(self, status: int) -> None:
         self.response = HttpError(status)

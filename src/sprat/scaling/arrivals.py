@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+from sprat.record import Record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -20,17 +22,24 @@ CHANCE = 4.0  # deviations that the quick rate is above the steady one by chance
 BRIEF_SECONDS = 4.0  # the least in which something is counted
 
 
-def rate(seen: Snapshot, cold_start: float) -> float:
-    """Arrivals a second that are expected from now on."""
-    quick, steady = _rates(seen, cold_start)
+class Rates(Record):
+    """Arrivals a second: as they are expected to go on, and without what may be but a burst."""
+
+    expected: float = 0.0
+    steady: float = 0.0
+
+
+def rates(seen: Snapshot, cold_start: float) -> Rates:
+    quick, steady = _averages(seen, cold_start)
     spread = math.sqrt(max(steady, 1.0 / cold_start) / (2.0 * QUICK * cold_start))
-    return quick if quick > steady + CHANCE * spread else steady
+    is_rise = quick > steady + CHANCE * spread
+    return Rates(expected=quick if is_rise else steady, steady=steady)
 
 
 def noted(seen: Snapshot, cold_start: float) -> dict[str, Any]:
     """The note for the next decision: both rates, and what they are counted on from."""
     counts = seen.counts
-    return {"arrivals": [*_rates(seen, cold_start), counts.total, _live(seen), seen.now]}
+    return {"arrivals": [*_averages(seen, cold_start), counts.total, _live(seen), seen.now]}
 
 
 def is_brief(seen: Snapshot) -> bool:
@@ -58,7 +67,7 @@ def offered(seen: Snapshot, service_mean: float) -> float | None:
     return moved(seen)[0] / passed * service_mean if passed > 0.0 else None
 
 
-def _rates(seen: Snapshot, cold_start: float) -> tuple[float, float]:
+def _averages(seen: Snapshot, cold_start: float) -> tuple[float, float]:
     before = seen.memory.get("arrivals")
     if before is None:
         return 0.0, 0.0

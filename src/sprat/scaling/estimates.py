@@ -74,11 +74,11 @@ class Loads(Record):
     fast: float
     slow: Sequence[float]
 
-    def expected(self, memory: int, chance: float) -> float:
+    def expected(self, memory: int, chance: float | None) -> float:
         """The higher of both; the fast one as far as it is more than so many deviations of chance
-        above the other."""
+        above the other. None: a burst is never more than chance."""
         slow = self.slow[memory]
-        return max(slow, self.fast - chance * math.sqrt(slow))
+        return slow if chance is None else max(slow, self.fast - chance * math.sqrt(slow))
 
 
 def loads(

@@ -2,7 +2,8 @@
 
 Who keeps workers for the load of the last minutes forgets a batch before the next one comes; who
 keeps them for that of the last half hour pays for what is over. Who launches for what is late
-anyway is soon in time again; who waits for those that there are saves the starts. What is cheaper
+anyway is soon in time again; who waits for those that there are saves the starts, and who is calm
+does not even take a burst for a rise: it is sized for bursts before they come. What is cheaper
 depends on the load. So beside the fleet that there is, one is imagined for each way: it gets the
 items that come, ends as large a share of its jobs as really end, is sized by the same rule, and
 learns its own margin from what would have been late. The cheapest of those that would have been in
@@ -14,7 +15,7 @@ from __future__ import annotations
 import math
 
 from sprat.record import Record
-from sprat.scaling import arrivals, estimates, lateness, queueing
+from sprat.scaling import arrivals, lateness, queueing
 from sprat.scaling.queueing import Line, Service
 
 TYPE_CHECKING = False
@@ -31,6 +32,7 @@ BETTER, STILL_BETTER = (
 )  # of the usual one's cost: then another is followed, and until when
 LATE_COST = 1.0  # times the cost, if twice as many are late as may be; and so on
 MOST_LATE = 4.0  # times as many as may be: beyond, nobody is better than another
+CALM = 4.0  # cold starts of patience
 LAUNCHES = 10  # that are told apart during a cold start
 NAME = "imagined"
 
@@ -39,15 +41,22 @@ class Way(Record):
     """How a fleet is sized."""
 
     memory: int  # how long a load is remembered: a place in estimates.MEMORIES
-    is_patient: bool  # with what is late anyway: fewer are launched for it
+    patience: float  # cold starts until what is late is made up for; 0: as soon as can be
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether what came in the last moments is taken for a burst that is over soon."""
+        return self.patience >= CALM
 
 
+# For each memory. Who forgets a burst before the next one cannot be calm.
+PATIENCES = ((0.0, 1.0), (0.0, 1.0), (0.0, 1.0, CALM), (0.0, 1.0, CALM))
 WAYS = tuple(
-    Way(memory=memory, is_patient=is_patient)
-    for memory in range(len(estimates.MEMORIES))
-    for is_patient in (False, True)
+    Way(memory=memory, patience=patience)
+    for memory, patiences in enumerate(PATIENCES)
+    for patience in patiences
 )
-USUAL = WAYS.index(Way(memory=1, is_patient=False))  # the one that is tried first
+USUAL = WAYS.index(Way(memory=1, patience=0.0))  # the one that is tried first
 
 
 class Fleet(Record):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 FADE = 0.98  # of the usual number of starts, a window: a busy day is forgotten in a day
 ENOUGH_STARTS = 20.0  # of fewer, one late start is more than 5 %: they count for less
-LONG_FADE = 0.998  # of the starts that were counted before, a window: what is said is of a week
+LONG_SECONDS = 7 * 86400.0  # what is said is of a week: then what was counted before fades
+LONG_FADE = 0.998  # ... a window
 ENOUGH_LATE = 10.0  # of fewer, nothing is said of a target
 ENOUGH_SECONDS = 1800.0  # ... nor before: who begins is late
 
@@ -30,7 +31,7 @@ ENOUGH_SECONDS = 1800.0  # ... nor before: who begins is late
 class Rule(Record):
     """How a margin is learned."""
 
-    aim: float  # of the share that may be late: bins blur it by about a fifth
+    aim: float  # of the share that may be late: what is learned comes after what was late
     answer: float = 0.0  # how much more, or less, is aimed at for what was late before
     step: float  # deviations that a window of the usual size without a late start gives back
     most_steps: float  # that one window adds: lateness comes in bursts, and one is no rule
@@ -47,7 +48,7 @@ class Rule(Record):
 
 AIMS = (0.55, 1.3)  # what is aimed at, at least and at most
 BEFORE = 30.0  # usual windows that count as if they had been as aimed: an hour is no rule
-KEPT = Rule(aim=0.88, answer=2.0, step=0.25, most_steps=4.0, bounds=(-1.25, 4.0))
+KEPT = Rule(aim=0.82, answer=2.0, step=0.25, most_steps=4.0, bounds=(-1.25, 8.0))
 # Where a launch is in time: late starts come in spells of other jobs, far between, so each counts
 # for all that were in time meanwhile.
 LAUNCHED = Rule(aim=0.6, step=0.1, most_steps=20.0, bounds=(0.0, 3.0))
@@ -122,16 +123,17 @@ def noted(seen: Snapshot, rule: Rule, *, wait_seconds: float, percentile: float)
     late, starts = counted((one for one in seen.history if one.at >= at), wait_seconds)
     usual = max(float(starts), FADE * usual)
     worth = steps(aimed(seen, rule, percentile), late, starts, usual, percentile)
-    lately = [LONG_FADE * late_before + late, LONG_FADE * starts_before + starts]
+    fade = LONG_FADE if seen.now - since > LONG_SECONDS else 1.0
+    lately = [fade * late_before + late, fade * starts_before + starts]
     return {"margin": [rule.moved(margin(seen, rule), worth), seen.now, usual, *lately, since]}
 
 
 def counted(buckets: Iterable[StatsBucket], wait_seconds: float) -> tuple[float, int]:
-    """How many started later than that, and how many in all. In the bin that the target falls into
-    they are taken to be spread evenly."""
+    """How many started later than that, and how many in all. Where a bin ends at the target that is
+    exact; in a bin that the target falls into they are taken to be spread evenly."""
     edge = histogram.bin_of(wait_seconds)
-    beyond = histogram.BINS_AN_OCTAVE * math.log2(histogram.edge_of(edge) / wait_seconds)
-    share = min(max(0.0, beyond), 1.0)
+    high, low = histogram.edge_of(edge), histogram.edge_of(edge - 1)
+    share = math.log(high / wait_seconds) / math.log(high / low) if low < wait_seconds < high else 0
     late, starts = 0.0, 0
     for bucket in buckets:
         for number, n in bucket.waits:

@@ -4,6 +4,8 @@
   wait it is asked whether the workers that there are, and those on the way, will have started them
   by their deadlines; as many are launched as that takes. Whoever has nothing to do leaves at once:
   to wait for work is dearer than to start again in time.
+- A target of just a cold start: those who come before the next pass are launched for as well, or
+  they would be late by the seconds until then. If that is not enough, workers are kept.
 - A target shorter than that: a worker that is launched when work waits comes too late, so some have
   to be there before: as many as had work lately, or will have if history repeats itself (ahead.py),
   and a margin that is learned from what was late (lateness.py). Launches are for those who will
@@ -50,8 +52,7 @@ MOST_Z = 3.0  # deviations that late starts add to the caution about ends
 # Part of the time that a launch leaves which is not used, for each deviation that late starts have
 # taught, and at most: jobs end later than expected when others than before have begun.
 SPARE, MOST_SPARE = 0.2, 0.5
-BEHIND_SHARE = 0.5  # of the wait, after the cold start: by then a launch has made up for a rise
-PATIENCE = 1.0  # cold starts, after the first: by then, with patience
+BEHIND_SHARE = 0.5  # of the wait, after the cold start: as soon can a launch make up for a rise
 MOMENTS = 8  # deadlines that are looked at between the first item's and the last one's
 
 
@@ -70,8 +71,9 @@ class Outlook(Record):
     load: float
     loads: estimates.Loads  # as each memory has it
     due: ahead.Due = ahead.Due()  # what is expected besides
-    rate: float = 0.0  # of items that come, a second
-    until: float = 0.0  # when a launch that comes too late for what waits has made up for it
+    rates: arrivals.Rates = arrivals.Rates()  # of items that come
+    coming: float = 0.0  # items that have to be started besides those that wait
+    until: float = 0.0  # when a launch that may come too late for what waits has made up for it
     missed: float | None = None  # the share of late starts, if it is more than may be
 
     @property
@@ -110,11 +112,12 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
     mean = service.mean
     if settings.max_jobs == 1:
         service = service.replace(mean=math.inf)  # who ends a job takes no other
-    is_behind = is_tight(own, cold_start, 0.0)
-    rate = arrivals.rate(seen, cold_start) if is_behind else 0.0
+    is_behind, is_close = is_tight(own, cold_start, 0.0), is_tight(own, cold_start)
+    rates = arrivals.rates(seen, cold_start) if is_close else arrivals.Rates()
     way = imagined.followed(seen.memory)
-    until = caught_up(own, cold_start, way)
-    kept = estimates.kept_loads(seen) if is_behind and arrivals.is_brief(seen) else None
+    until = caught_up(own, cold_start, way) if is_behind else cold_start + REACTION_SECONDS
+    coming = _coming(own, rates, way, until)
+    kept = estimates.kept_loads(seen) if is_close and arrivals.is_brief(seen) else None
     loads = kept or estimates.loads(
         seen,
         service_mean=mean,
@@ -138,23 +141,29 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         cold_start=cold_start,
         z=caution_about_ends(own, learned),
         caution=learned,
-        load=loads.expected(way.memory, CHANCE if is_behind else 0.0),
+        load=expected_load(loads, way) if is_behind else loads.expected(way.memory, 0.0),
         loads=loads,
         due=ahead.due(seen, cold_start) if is_behind else ahead.Due(),
-        rate=rate,
+        rates=rates,
+        coming=coming,
         until=until,
-        missed=lateness.missed(seen, own.percentile) if is_behind else None,
+        missed=lateness.missed(seen, own.percentile) if is_close else None,
     )
 
 
 def caught_up(own: Options, cold_start: float, way: imagined.Way) -> float:
     """When a launch that comes too late for what waits has made up for it."""
-    late = PATIENCE * cold_start if way.is_patient else BEHIND_SHARE * own.wait_seconds
+    late = way.patience * cold_start if way.patience else BEHIND_SHARE * own.wait_seconds
     return cold_start + late
 
 
-def _coming(own: Options, rate: float, until: float) -> float:
+def expected_load(loads: estimates.Loads, way: imagined.Way) -> float:
+    return loads.expected(way.memory, None if way.is_calm else CHANCE)
+
+
+def _coming(own: Options, rates: arrivals.Rates, way: imagined.Way, until: float) -> float:
     """So many come whose time is over by then: they have to be started as well."""
+    rate = rates.steady if way.is_calm else rates.expected
     return rate * max(0.0, until - own.wait_seconds)
 
 
@@ -177,16 +186,17 @@ def _notes(seen: Snapshot, view: Outlook, most: int) -> dict[str, Any]:
     own = view.own
     notes = starts.noted(seen)
     notes.update(estimates.noted_service(seen))
-    if view.is_behind and arrivals.is_brief(seen):
+    if view.is_close and arrivals.is_brief(seen):
         kept = ("ahead", "arrivals", "loads", "margin", imagined.NAME)
         return {**notes, **{name: seen.memory[name] for name in kept if name in seen.memory}}
     if view.is_behind:
         notes.update(ahead.noted(seen))
+    if view.is_close:
         notes.update(arrivals.noted(seen, view.cold_start))
     if own.finish_seconds is None:
         rule, wait = lesson(own, view.cold_start), own.wait_seconds
         notes.update(lateness.noted(seen, rule, wait_seconds=wait, percentile=own.percentile))
-    if is_tight(own, view.cold_start):
+    if view.is_close:
         notes["loads"] = [view.loads.fast, list(view.loads.slow), seen.now]
     if view.is_behind:
         notes.update(_imagined(seen, view, notes["margin"], most))
@@ -199,14 +209,16 @@ def _imagined(seen: Snapshot, view: Outlook, margin: list[float], most: int) -> 
 
     def size(fleet: imagined.Fleet, way: imagined.Way) -> int:
         until = caught_up(own, view.cold_start, way)
+        coming = _coming(own, view.rates, way, until)
         theirs = view.replace(
             ready=math.floor(fleet.waiting),
             oldest=0.0,
-            line=fleet.line(seen.now, _coming(own, view.rate, until)),
+            line=fleet.line(seen.now, coming),
+            coming=coming,
             until=until,
             z=caution_about_ends(own, fleet.margin),
             caution=fleet.margin,
-            load=view.loads.expected(way.memory, CHANCE),
+            load=expected_load(view.loads, way),
         )
         return min(sizes(theirs).workers, most)
 
@@ -256,7 +268,7 @@ def want(view: Outlook, seen: Snapshot) -> sizing.Want:
 def floor(view: Outlook) -> int:
     """The workers that are kept whether there is work or not."""
     load = max(view.load + view.due.more, view.due.load)
-    if not is_tight(view.own, view.cold_start) or load <= NO_LOAD:
+    if not view.is_close or load <= NO_LOAD:
         return 0
     margin = BEHIND_MARGIN if view.is_behind else TIGHT_MARGIN
     return max(0, queueing.square_root_staffed(load, margin + view.caution))
@@ -296,7 +308,7 @@ def deadlines(view: Outlook) -> list[tuple[float, float]]:
     spare = min(SPARE * max(0.0, view.caution), MOST_SPARE)
     wait -= spare * (wait - view.cold_start)
     first = max(wait - view.oldest, view.cold_start)
-    found: list[tuple[float, float]] = [(view.ready, wait)]
+    found: list[tuple[float, float]] = [(view.ready + view.coming, wait)]
     for step in range(MOMENTS if view.oldest else 0):
         at = first + (wait - first) * step / MOMENTS
         share = (at - wait + view.oldest) / view.oldest

@@ -29,11 +29,6 @@ class Want(Record):
     down_delay_seconds: float = 0.0  # since the last change down
 
 
-def ready(seen: Snapshot) -> int:
-    """How many items could be handed out now."""
-    return 0 if seen.paused else seen.counts.ready
-
-
 def busy(seen: Snapshot) -> int:
     """How many workers of the fleet have work."""
     return sum(victims.is_busy(worker) for worker in victims.fleet(seen.workers))

@@ -25,10 +25,11 @@ def reason(view: Outlook, seen: Snapshot, least: int, more: int) -> str:
             f"{_job(view.service)}, a start {_seconds(view.cold_start)}: "
             f"{_goal(view, more)}"
         )
-    if not view.is_behind:
-        return f"{said}; {least} are kept for a load of {view.load:.1f}" if least else said
     if view.ready and view.coming >= 0.5:
         said = f"{said} ({view.coming:.0f} will come meanwhile)"
+    if not view.is_behind:
+        kept = f"; {least} are kept for a load of {view.load:.1f}" if least else ""
+        return f"{said}{kept}{_verdict(view)}"
     return (
         f"{said}; a wait of {_seconds(view.own.wait_seconds)} cannot be met by launches at this "
         f"cold start of {_seconds(view.cold_start)}, so {least} are kept for a load of "

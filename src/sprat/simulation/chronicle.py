@@ -13,6 +13,8 @@ from sprat import histogram, model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sprat.simulation.fleet import Fleet
 
     Bins = tuple[tuple[int, int], ...]
@@ -26,17 +28,22 @@ EPOCH = 19_675 * 86_400.0  # a simulation begins at a midnight, so that days are
 class Bucket:
     """One stretch: how many arrived, and a histogram each of what waited and ran."""
 
-    __slots__ = ("arrivals", "at", "run_square", "run_total", "runs", "wait_total", "waits")
+    __slots__ = (
+        *("arrivals", "at", "ended", "run_square", "run_total", "runs", "started", "wait_total"),
+        "waits",
+    )
 
     def __init__(self, at: int) -> None:
         self.at = at
-        self.arrivals = 0
+        self.arrivals = self.started = self.ended = 0
         self.waits: dict[int, int] = {}
         self.runs: dict[int, int] = {}
         self.wait_total = self.run_total = self.run_square = 0.0
 
     def add(self, other: Bucket, sign: int = 1) -> None:
         self.arrivals += sign * other.arrivals
+        self.started += sign * other.started
+        self.ended += sign * other.ended
         self.wait_total += sign * other.wait_total
         self.run_total += sign * other.run_total
         self.run_square += sign * other.run_square
@@ -52,13 +59,48 @@ class Bucket:
             at=EPOCH + self.at,
             seconds=float(width),
             arrivals=self.arrivals,
-            starts=sum(self.waits.values()),
-            finished=sum(self.runs.values()),
+            starts=self.started,
+            finished=self.ended,
             wait_seconds=self.wait_total,
             run_seconds=self.run_total,
             waits=tuple(sorted(self.waits.items())),
             runs=tuple(sorted(self.runs.items())),
         )
+
+
+class Recent:
+    """Stands in for a `model.Stats` until the next pass. Most policies read no percentile, so those
+    are worked out when they are."""
+
+    failed = 0
+
+    def __init__(self, seconds: float, parts: Sequence[Bucket]) -> None:
+        self._parts = parts
+        self.seconds = seconds
+        self.arrivals = sum(part.arrivals for part in parts)
+        self.starts = sum(part.started for part in parts)
+        self.finished = runs = sum(part.ended for part in parts)
+        waited = sum(part.wait_total for part in parts)
+        self.wait_mean = waited / self.starts if self.starts else 0.0
+        mean = self.run_mean = sum(part.run_total for part in parts) / runs if runs else 0.0
+        square = sum(part.run_square for part in parts) / runs if runs else 0.0
+        self.run_scv = max(0.0, square / (mean * mean) - 1.0) if mean * mean > 0.0 else 0.0
+
+    def __getattr__(self, name: str) -> float:
+        """A percentile that is read for the first time: `wait_p95` and the like."""
+        kind, _, q = name.partition("_p")
+        if kind not in ("wait", "run") or not q.isdigit():
+            raise AttributeError(f"statistics have no {name}")
+        bins: dict[int, int] = {}
+        for part in self._parts:
+            for number, n in (part.waits if kind == "wait" else part.runs).items():
+                bins[number] = bins.get(number, 0) + n
+        value = histogram.percentile(bins, int(q) / 100)
+        setattr(self, name, value)
+        return value
+
+    def as_record(self) -> model.Stats:
+        return model.Stats(**{name: getattr(self, name) for name in model.Stats._names})
 
 
 class Chronicle:
@@ -71,7 +113,7 @@ class Chronicle:
         self._open: dict[int, Bucket] = {}  # by begin: those that may still grow
         self._inside: deque[Bucket] = deque()  # the closed ones in the window, oldest first
         self._sums = Bucket(0)
-        self._stats: model.Stats | None = None  # None: something happened since it was made
+        self._stats: Recent | None = None  # None: something happened since it was made
         self._fine: deque[model.StatsBucket] = deque()
         self._coarse: deque[model.StatsBucket] = deque()
 
@@ -87,6 +129,7 @@ class Chronicle:
             bucket = self._bucket(arrivals[job] + wait)
             number = histogram.bin_of(wait)
             bucket.waits[number] = bucket.waits.get(number, 0) + 1
+            bucket.started += 1
             bucket.wait_total += wait
         for job in fleet.finished:
             self._finish(arrivals[job] + waits[job], fleet.services[job])
@@ -94,32 +137,10 @@ class Chronicle:
         fleet.finished.clear()
         self._close(fleet.now)
 
-    def stats(self) -> model.Stats:
+    def stats(self) -> Recent:
         if self._stats is None:
-            self._stats = self._summary()
+            self._stats = Recent(self._window, (self._sums, *self._open.values()))
         return self._stats
-
-    def _summary(self) -> model.Stats:
-        total = Bucket(0)
-        total.add(self._sums)
-        for bucket in self._open.values():
-            total.add(bucket)
-        starts, runs = sum(total.waits.values()), sum(total.runs.values())
-        mean = total.run_total / runs if runs else 0.0
-        square = total.run_square / runs if runs else 0.0
-        return model.Stats(
-            seconds=self._window,
-            arrivals=total.arrivals,
-            starts=starts,
-            finished=runs,
-            wait_mean=total.wait_total / starts if starts else 0.0,
-            wait_p50=histogram.percentile(total.waits, 0.5),
-            wait_p95=histogram.percentile(total.waits, 0.95),
-            run_mean=mean,
-            run_p50=histogram.percentile(total.runs, 0.5),
-            run_p95=histogram.percentile(total.runs, 0.95),
-            run_scv=max(0.0, square / (mean * mean) - 1.0) if mean * mean > 0.0 else 0.0,
-        )
 
     def history(self) -> tuple[model.StatsBucket, ...]:
         """As far back as was asked for, oldest first; where nothing happened there is no bucket."""
@@ -139,6 +160,7 @@ class Chronicle:
         bucket = self._bucket(began + seconds)
         number = histogram.bin_of(seconds)
         bucket.runs[number] = bucket.runs.get(number, 0) + 1
+        bucket.ended += 1
         bucket.run_total += seconds
         bucket.run_square += seconds * seconds
 
@@ -146,6 +168,7 @@ class Chronicle:
         """Move what will not grow any more into the window and the history, drop what is old."""
         for at in sorted(at for at in self._open if at + FINE_SECONDS <= now):
             bucket = self._open.pop(at)
+            self._stats = None  # it holds the bucket, which is about to be added to the sums
             self._inside.append(bucket)
             self._sums.add(bucket)
             if self._history_seconds:

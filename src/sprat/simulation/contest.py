@@ -43,7 +43,7 @@ class Conditions(Record):
     min_workers: int = 0
     max_workers: int = 1000
     idle_seconds: float = 1.0
-    on_push: bool = False
+    on_push: bool = True  # our policies are asked at pushes too, as in a pool with a processor
 
 
 def check(name: str, options: Mapping[str, Any]) -> None:

@@ -109,7 +109,8 @@ class Observation:
         return value
 
     def as_record(self) -> model.Snapshot:
-        return model.Snapshot(**{name: getattr(self, name) for name in model.Snapshot._names})
+        values = {name: getattr(self, name) for name in model.Snapshot._names}
+        return model.Snapshot(**{**values, "stats": self.stats.as_record()})
 
 
 def _counts(seen: Observation) -> model.Counts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from sprat.histogram import GRAIN_SECONDS
 from sprat.record import Record
 from sprat.simulation.fleet import Fleet, Terms
 
@@ -61,7 +62,9 @@ class Outcome(Record):
     @property
     def is_met(self) -> bool | None:
         """Whether 95 % of the jobs started within the target."""
-        return None if self.wait_target is None else self.wait_p95 <= self.wait_target
+        if self.wait_target is None:
+            return None
+        return self.wait_p95 <= self.wait_target + GRAIN_SECONDS
 
 
 def replay(
@@ -139,7 +142,7 @@ def summary(waits: Iterable[float], *, wait_target: float | None, **facts: Any) 
     n = len(ordered)
     late = None
     if wait_target is not None:
-        late = sum(wait > wait_target for wait in ordered) / n if n else 0.0
+        late = sum(wait > wait_target + GRAIN_SECONDS for wait in ordered) / n if n else 0.0
     return Outcome(
         jobs=n,
         wait_mean=sum(ordered) / n if n else 0.0,
