@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sprat import model
 from sprat.scaling import policies
-from sprat.simulation.chronicle import Chronicle
+from sprat.simulation.chronicle import EPOCH, FINE_SECONDS, Chronicle
 from sprat.simulation.fleet import Terms
 from sprat.simulation.observation import Observation, Roll, worker_of
 from sprat.simulation.replay import replay
@@ -46,22 +46,31 @@ class PolicySizer:
         self._last_up: float | None = None
         self._last_down: float | None = None
         self._memory: Mapping[str, Any] = {}
-        self.verdict: str | None = None  # why the target cannot be met, if that was said at last
 
     def poll(self, fleet: Fleet) -> None:
-        seen = self.observe(fleet)
-        decision: model.Decision = self._policy.decide(seen, self._settings)
-        self._memory = decision.memory
-        self.verdict = decision.reason if "verdict" in decision.inputs else None
+        decision = self._decide(fleet)
         if not decision.launch and not decision.drain:
             return
         self._version += 1
         if decision.launch:
-            self._last_up = seen.now
+            self._last_up = EPOCH + fleet.now
             fleet.launch(decision.launch)
         if decision.drain:
-            self._last_down = seen.now
+            self._last_down = EPOCH + fleet.now
             fleet.drain(map(worker_of, decision.drain))
+
+    def verdict(self, fleet: Fleet) -> str | None:
+        """Why the target cannot be met, if that is said when all is over: at the first pass all
+        starts have been counted, the next one says what they come to."""
+        fleet.advance(fleet.now + WINDOW_SECONDS + FINE_SECONDS)
+        self._decide(fleet)
+        said = self._decide(fleet)
+        return said.reason if "verdict" in said.inputs else None
+
+    def _decide(self, fleet: Fleet) -> model.Decision:
+        decision: model.Decision = self._policy.decide(self.observe(fleet), self._settings)
+        self._memory = decision.memory
+        return decision
 
     def observe(self, fleet: Fleet) -> Observation:
         """The pool as a store would show it."""

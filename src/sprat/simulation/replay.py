@@ -99,7 +99,7 @@ def replay(
     if watch is not None:
         watch(fleet)
     made = _outcome(fleet, trace, policy or type(sizer).__name__, wait_target, passes)
-    return made.replace(verdict=getattr(sizer, "verdict", None))
+    return made.replace(verdict=sizer.verdict(fleet)) if hasattr(sizer, "verdict") else made
 
 
 def _is_over(fleet: Fleet) -> bool:
