@@ -30,6 +30,7 @@ TERMINATED = "terminated"
 LOST = "lost"
 WORKER_STATUSES = (STARTING, ACTIVE, TERMINATING, TERMINATED, LOST)
 LIVE = (STARTING, ACTIVE, TERMINATING)
+SUSPENDED = "suspended"  # in the metadata of a worker, with True: it takes no work for now
 ENDED = (TERMINATED, LOST)
 
 # What a worker may say about an item that it holds.
@@ -225,6 +226,11 @@ class WorkerRecord(Record):
     metadata: Mapping[str, Any] = {}
     reason: str | None = None
 
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it is there, but takes no work for now: its heartbeat said so, or a monitor."""
+        return self.metadata.get(SUSPENDED) is True and not self.claims
+
 
 class WorkerFilter(Record):
     """Which workers to list. Stale means: no heartbeat for longer than the threshold."""
@@ -323,7 +329,11 @@ class Snapshot(Record):
 
     @property
     def idle(self) -> int:
-        return sum(w.status == ACTIVE and not w.claims for w in self.workers)
+        return sum(w.status == ACTIVE and not w.claims and not w.is_suspended for w in self.workers)
+
+    @property
+    def suspended(self) -> tuple[WorkerRecord, ...]:
+        return tuple(w for w in self.workers if w.status == ACTIVE and w.is_suspended)
 
 
 class Decision(Record):

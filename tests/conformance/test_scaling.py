@@ -392,6 +392,30 @@ def test_pass_that_never_began_may_be_asked_for_again(
     assert ask(pool, store)
 
 
+def test_suspended_worker_is_not_idle_until_it_says_so(
+    pool: WorkPool, store: Store, enrol: Enrol
+) -> None:
+    worker = enrol("w", pool_id="papers")
+    pool.push("work")
+    store.workers.heartbeat(worker.worker_id, {"suspended": True, "why": "no quota"})
+    seen = pool.observe()
+    assert [one.worker_id for one in seen.suspended] == [worker.worker_id]
+    assert (seen.active, seen.idle) == (1, 0)
+    assert ask(pool, store), "nobody idle takes it"
+    store.backend.begin_check(pool.name)
+    store.workers.heartbeat(worker.worker_id, {"suspended": False})
+    assert (pool.observe().suspended, pool.observe().idle) == ((), 1)
+    assert not ask(pool, store)
+
+
+def test_busy_worker_is_busy_whatever_it_says(pool: WorkPool, store: Store, enrol: Enrol) -> None:
+    worker = enrol("w", pool_id="papers")
+    pool.push("work")
+    pool.claim(worker.worker_id)
+    store.workers.heartbeat(worker.worker_id, {"suspended": True})
+    assert pool.observe().suspended == ()
+
+
 def test_no_pass_is_needed_without_waiting_work(
     pool: WorkPool, store: Store, worker: WorkerRecord
 ) -> None:

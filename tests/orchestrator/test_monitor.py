@@ -62,6 +62,28 @@ def test_two_failures_are_not_enough_and_three_are(
     assert status(viewer) == "available"
 
 
+def suspended(house: House) -> list[str]:
+    return [one.worker_id for one in house.store.pool("backtesting").observe().suspended]
+
+
+def test_an_unavailable_worker_is_suspended_for_the_scaling_of_its_pool(
+    house: House, worker: Client
+) -> None:
+    worker("POST", REGISTER, about("w"))
+    tick(house, None, None)
+    assert suspended(house) == []
+    tick(house, None, None)
+    assert suspended(house) == ["w"]
+    tick(house, WELL)
+    assert suspended(house) == []
+    tick(house, None, None, None)
+    worker("POST", REGISTER, about("w"))
+    assert suspended(house) == [], "it has shown that it is there"
+    house.store.workers.heartbeat("w", {"suspended": True})
+    tick(house, WELL)
+    assert suspended(house) == ["w"], "what it says of itself is for itself to take back"
+
+
 def test_any_other_answer_is_a_failure(house: House, worker: Client, viewer: Client) -> None:
     worker("POST", REGISTER, about("w"))
     moved = Reached(status=302, content={})

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sprat.model import (
     ACTIVE,
     STARTING,
+    SUSPENDED,
     TERMINATING,
     Counts,
     Decision,
@@ -21,27 +22,34 @@ from sprat.model import (
 NOW = 1_000_000.0
 
 
-def fleet(*, busy: int = 0, idle: int = 0, starting: int = 0, leaving: int = 0) -> Any:
-    """Workers b0.., i0.., s0.., t0..; within a kind the later came later."""
-    kinds = (
-        ("b", busy, ACTIVE, 1),
-        ("i", idle, ACTIVE, 0),
-        ("s", starting, STARTING, 0),
-        ("t", leaving, TERMINATING, 1),
-    )
+KINDS = {  # a letter for names, the status, claims and metadata
+    "busy": ("b", ACTIVE, 1, {}),
+    "idle": ("i", ACTIVE, 0, {}),
+    "starting": ("s", STARTING, 0, {}),
+    "leaving": ("t", TERMINATING, 1, {}),
+    "suspended": ("u", ACTIVE, 0, {SUSPENDED: True}),
+}
+
+
+def fleet(**counts: int) -> Any:
+    """Workers b0.., i0.., s0.., t0.., u0..; within a kind the later came later."""
     return tuple(
         WorkerRecord(
-            worker_id=f"{letter}{n}", status=status, claims=claims, started_at=NOW - 100 + n
+            worker_id=f"{letter}{n}",
+            status=status,
+            claims=claims,
+            metadata=metadata,
+            started_at=NOW - 100 + n,
         )
-        for letter, many, status, claims in kinds
-        for n in range(many)
+        for kind, (letter, status, claims, metadata) in KINDS.items()
+        for n in range(counts.get(kind, 0))
     )
 
 
 def seen(
     ready: int = 0, *, claimed: int | None = None, stats: Any = None, **about: Any
 ) -> Snapshot:
-    workers = fleet(**{k: about.pop(k, 0) for k in ("busy", "idle", "starting", "leaving")})
+    workers = fleet(**{kind: about.pop(kind, 0) for kind in KINDS})
     running = sum(w.claims for w in workers)
     return Snapshot(
         pool="papers",
@@ -99,6 +107,7 @@ snapshots = st.builds(
     idle=small,
     starting=small,
     leaving=st.integers(0, 3),
+    suspended=st.sampled_from([0, 0, 0, 1, 3, 12]),
     paused=st.booleans(),
     last_up_at=moments,
     last_down_at=moments,

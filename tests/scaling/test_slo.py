@@ -20,7 +20,7 @@ from sprat.model import (
     StatsBucket,
     WorkerRecord,
 )
-from sprat.scaling import estimates, policies, queue_depth, slo
+from sprat.scaling import estimates, policies, slo
 
 NINE = [9.0] * len(estimates.MEMORIES)
 TEN_SECONDS = Stats(seconds=600.0, starts=60, finished=60, run_mean=10.0, run_scv=1.0)
@@ -37,7 +37,7 @@ def decided(before: Snapshot, high: int = 100, **options: Any) -> Any:
 @given(snapshots)
 def test_where_starts_are_free_it_is_queue_depth(before: Snapshot) -> None:
     """A forked worker costs milliseconds: one for each item that nobody takes, at once."""
-    by_depth = queue_depth.decide(before, pool_settings("queue-depth"))
+    by_depth = policies.decide(before, pool_settings("queue-depth"))
     made = policies.decide(before, PoolSettings(policy="slo"))
     assert made.replace(memory={}) == by_depth.replace(policy="slo")
 

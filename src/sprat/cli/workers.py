@@ -62,11 +62,19 @@ def _list(store: Store, asked: Namespace) -> None:
                 worker.status,
                 "-" if worker.pid is None else str(worker.pid),
                 duration(max(0.0, now - worker.last_heartbeat)),
-                worker.reason or (f"job {worker.current_task_id}" if worker.claims else "-"),
+                _about(worker),
             )
             for worker in workers
         ),
     )
+
+
+def _about(worker: model.WorkerRecord) -> str:
+    if worker.reason:
+        return worker.reason
+    if worker.claims:
+        return f"job {worker.current_task_id}"
+    return "suspended" if worker.is_suspended else "-"
 
 
 def _show(store: Store, asked: Namespace) -> None:

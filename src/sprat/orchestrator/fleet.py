@@ -51,6 +51,8 @@ def register(
 def refresh(backend: Backend, worker: model.WorkerRecord, facts: dict[str, Any]) -> None:
     """The same incarnation registers again: it keeps what it holds."""
     ref = WorkerRef(worker_id=worker.worker_id, incarnation=worker.incarnation)
+    if health(backend, worker.worker_id).is_unavailable:
+        facts = {**facts, model.SUSPENDED: False}
     backend.heartbeat(ref, jsontext.dumps(facts), ())
     backend.put(HEALTH, worker.worker_id, None, None, None)
 

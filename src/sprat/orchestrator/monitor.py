@@ -106,9 +106,12 @@ def note(
         log.warning("worker removed", extra={"facts": {"worker": worker.worker_id}})
         return "r"
     backend.put(fleet.HEALTH, worker.worker_id, jsontext.dumps(health.as_dict()), None, None)
-    if not health.failures:
+    changed = None  # what it says of itself stays as it is
+    if health.is_unavailable != before.is_unavailable:
+        changed = jsontext.dumps({model.SUSPENDED: health.is_unavailable})
+    if changed or not health.failures:
         ref = WorkerRef(worker_id=worker.worker_id, incarnation=worker.incarnation)
-        backend.heartbeat(ref, None, ())
+        backend.heartbeat(ref, changed, ())
     return "u" if health.is_unavailable else ""
 
 

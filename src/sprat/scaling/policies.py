@@ -39,13 +39,22 @@ def find(name: object) -> Any:
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     """What the pool's own policy makes of what was seen."""
-    decision: Decision = find(settings.policy).decide(seen, settings)
+    policy = find(settings.policy)
+    if seen.suspended:
+        from sprat.scaling import suspended
+
+        return suspended.decide(policy, seen, settings)
+    decision: Decision = policy.decide(seen, settings)
     return decision
 
 
 def is_needed(seen: Snapshot, settings: PoolSettings, worker_id: str) -> bool:
     """Whether a worker that has been idle for a while has to stay all the same."""
     policy = find(settings.policy)
+    if seen.suspended:
+        from sprat.scaling import suspended
+
+        seen = suspended.without(seen)
     if hasattr(policy, "is_needed"):
         return bool(policy.is_needed(seen, settings))
     if getattr(policy, "LEAVES_WHEN_IDLE", False):

@@ -21,7 +21,7 @@ def request_check(state: State, name: str, max_workers: int, now: float) -> bool
     fleet = state.workers_of(name, None, now)
     starting = sum(worker.status == model.STARTING for worker in fleet)
     active = [worker for worker in fleet if worker.status == model.ACTIVE]
-    idle = sum(not worker.claims for worker in active)
+    idle = sum(not worker.claims and not worker.is_suspended for worker in active)
     if starting + len(active) >= max_workers:
         return False
     waiting = pool.counts().ready

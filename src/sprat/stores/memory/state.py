@@ -157,6 +157,10 @@ class Worker:
         held = sorted(self.claims.values(), key=lambda i: (i.ahead, i.claimed_at, i.number))
         return held[0].id if held else None
 
+    @property
+    def is_suspended(self) -> bool:
+        return self.metadata.get(model.SUSPENDED) is True
+
     def as_record(self) -> model.WorkerRecord:
         return model.WorkerRecord(
             worker_id=self.worker_id,

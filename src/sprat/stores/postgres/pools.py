@@ -5,6 +5,7 @@ from __future__ import annotations
 from sprat import jsontext, model
 from sprat.payload import settings_from
 from sprat.stores.postgres import items, statistics
+from sprat.stores.postgres.rows import SUSPENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ SELECT min(run_at) FROM sprat.work_pool
 WHERE pool_name = $1 AND status = 'pending' AND run_at IS NOT NULL
 """
 ASK = "UPDATE sprat.pool SET check_asked_at = $2 WHERE name = $1"
-FLEET = """
+FLEET = f"""
 SELECT count(*) FILTER (WHERE status = 'starting'), count(*) FILTER (WHERE status = 'active'),
-       count(*) FILTER (WHERE status = 'active' AND NOT EXISTS (
+       count(*) FILTER (WHERE status = 'active' AND NOT {SUSPENDED} AND NOT EXISTS (
            SELECT 1 FROM sprat.work_pool i
            WHERE i.claimed_by = worker_id AND i.status = 'claimed'))
 FROM sprat.worker_registry

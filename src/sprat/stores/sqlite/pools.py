@@ -5,7 +5,7 @@ from __future__ import annotations
 from sprat import jsontext, model
 from sprat.payload import settings_from
 from sprat.stores.sqlite import items
-from sprat.stores.sqlite.rows import LIVE
+from sprat.stores.sqlite.rows import LIVE, SUSPENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ WHERE pool_name = ? AND status = 'pending' AND run_at IS NOT NULL
 ASK = "UPDATE pool SET check_asked_at = ?2 WHERE name = ?1"
 FLEET = f"""
 SELECT coalesce(sum(status = 'starting'), 0), coalesce(sum(status = 'active'), 0),
-       coalesce(sum(status = 'active' AND NOT EXISTS (
+       coalesce(sum(status = 'active' AND NOT {SUSPENDED} AND NOT EXISTS (
            SELECT 1 FROM work_pool WHERE claimed_by = worker_id AND {LIVE})), 0)
 FROM worker_registry
 WHERE pool_id = ?1 AND status IN ('starting', 'active', 'terminating') AND lease_until > ?2

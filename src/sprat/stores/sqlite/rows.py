@@ -17,6 +17,9 @@ result, error, created_at, run_at, claimed_at, finished_at, given_back"""
 LIVE = "run_at IS NULL AND status IN ('pending', 'claimed')"
 READY = f"claimed_by IS NULL AND {LIVE}"  # of those, what waits; the others are claimed
 
+# Of a worker. A text that only looks like it has a pass asked for that finds nothing to do.
+SUSPENDED = """(instr(metadata, '"suspended":true') > 0)"""
+
 # claims: the running item first, then those claimed ahead
 WORKER_COLUMNS = f"""worker_id, status, pool_id, host, pid, capabilities, started_at,
 last_heartbeat, lease_seconds, lease_until, incarnation, metadata, reason,

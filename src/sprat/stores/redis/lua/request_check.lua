@@ -14,7 +14,8 @@ for _, one in ipairs(fleet(pool, false)) do
     starting = starting + 1
   elseif status == 'active' then
     active = active + 1
-    idle = idle + (is_idle(one[1]) and 1 or 0)
+    local is_suspended = one[2][W_METADATA].suspended == 'true'
+    idle = idle + (not is_suspended and is_idle(one[1]) and 1 or 0)
   end
 end
 if starting + active >= tonumber(ARGV[2]) then
