@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 # Tests that race real processes may miss a deadline on a busy machine. What failed is told, and run
 # once more by itself; what fails twice is a failure.
 AGAIN := $(PYTEST) --last-failed --last-failed-no-failures none
-PODS := $(PYTEST) tests/kubernetes
+PODS := tests/kubernetes --timeout 300
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-docker test-kubernetes lint types format bench bench-peers bench-http bench-scaling chaos-postgres chaos-redis picture clean
@@ -31,8 +31,8 @@ test-docker: $(READY)-dev ## workers as containers, on a Docker engine of our ow
 
 test-kubernetes: $(READY)-dev ## workers as pods, on a real Kubernetes of our own (as root)
 	$(BIN)/python tools/cluster sh -c '\
-		{ $(PODS) -n 3 -m "not alone" || $(AGAIN) tests/kubernetes; } && \
-		{ $(PODS) -m alone || $(AGAIN) tests/kubernetes; }'
+		{ $(PYTEST) $(PODS) -n 3 -m "not alone" || $(AGAIN) $(PODS); } && \
+		{ $(PYTEST) $(PODS) -m alone || $(AGAIN) $(PODS); }'
 
 lint: $(READY)-dev ## style and import order
 	$(BIN)/python -m ruff check .

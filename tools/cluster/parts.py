@@ -46,9 +46,15 @@ class Parts:
 
     def check(self, name: str) -> None:
         """Fail with the end of its log if it has ended."""
-        if not is_alive(json.loads(self._file(name).read_text())["pid"]):
-            last = self.log(name).read_text(errors="replace").splitlines()[-20:]
-            raise RuntimeError("\n".join([f"{name} ended:", *last]))
+        if not self.is_running(name):
+            raise RuntimeError(self.last_words(name))
+
+    def is_running(self, name: str) -> bool:
+        return is_alive(json.loads(self._file(name).read_text())["pid"])
+
+    def last_words(self, name: str) -> str:
+        last = self.log(name).read_text(errors="replace").splitlines()[-20:]
+        return "\n".join([f"{name} ended:", *last])
 
     def log(self, name: str) -> Path:
         return self.place / "logs" / f"{name}.log"
