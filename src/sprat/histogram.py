@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Row = tuple[str, int, int, float, float]  # kind, bin, n, total seconds, total squared seconds
 
+FINE = 10  # seconds of a bucket of statistics, until it is rolled up
 SMALLEST_SECONDS = 0.001  # all that is not longer falls into bin 0
 LAST_BIN = 200  # 36,000 years: keeps a nonsensical duration from being a nonsensical bin
 GRAIN_SECONDS = 5e-7  # stores count microseconds: what is less above an edge is not above it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from sprat.histogram import bin_of
+from sprat.histogram import FINE, bin_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     Sums = dict[tuple[str, int, str, int], list[float]]  # by pool, bucket, kind and bin
     Row = tuple[str, int, int, str, int, float, float, float]
 
-FINE = 10  # seconds a bucket
 HOLD_SECONDS = 0.25
 COUNTED = ("pending", "delayed", "backlog", "claimed", "done", "poisoned", "cancelled")
 PENDING, DELAYED, BACKLOG, CLAIMED, DONE, POISONED, CANCELLED = range(7)

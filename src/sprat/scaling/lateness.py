@@ -46,9 +46,12 @@ class Rule(Record):
         return min(max(low, margin), high)
 
 
-AIMS = (0.55, 1.3)  # what is aimed at, at least and at most
+AIMS = (0.3, 1.3)  # what is aimed at, at least and at most
 BEFORE = 30.0  # usual windows that count as if they had been as aimed: an hour is no rule
-KEPT = Rule(aim=0.82, answer=2.0, step=0.25, most_steps=4.0, bounds=(-1.25, 8.0))
+# The longer something has been learned, the smaller the steps: late starts come in clusters, and a
+# margin that follows each of them is dearer than one that stays, with as many late.
+HALF_PACE_SECONDS, LEAST_PACE = 6 * 3600.0, 0.08
+KEPT = Rule(aim=0.82, answer=4.0, step=0.25, most_steps=4.0, bounds=(-1.25, 8.0))
 # Where a launch is in time: late starts come in spells of other jobs, far between, so each counts
 # for all that were in time meanwhile.
 LAUNCHED = Rule(aim=0.6, step=0.1, most_steps=20.0, bounds=(0.0, 3.0))
@@ -78,15 +81,23 @@ def missed(seen: Snapshot, percentile: float) -> float | None:
 
 
 def aimed(seen: Snapshot, rule: Rule, percentile: float) -> Rule:
-    """The rule, with an aim that makes up for what was late in the last week or so: on loads that
-    differ, one aim comes out as different shares."""
-    _, _, usual, late, starts, _ = _note(seen)
+    """The rule, with an aim that makes up for what was late in the last week or so (on loads that
+    differ, one aim comes out as different shares), and steps by how long it has been followed."""
+    _, _, usual, late, starts, since = _note(seen)
     if not rule.answer or not starts:
         return rule
     before = BEFORE * usual
     reached = (late / allowed(percentile) + rule.aim * before) / (starts + before)
     low, high = AIMS
-    return rule.replace(aim=min(max(low, rule.aim + rule.answer * (rule.aim - reached)), high))
+    return rule.replace(
+        aim=min(max(low, rule.aim + rule.answer * (rule.aim - reached)), high),
+        step=rule.step * pace(seen.now - since),
+    )
+
+
+def pace(seconds: float) -> float:
+    """Of the first steps, how large they are after so long."""
+    return max(LEAST_PACE, 1.0 / (1.0 + seconds / HALF_PACE_SECONDS))
 
 
 def is_known(seen: Snapshot) -> bool:
@@ -116,16 +127,24 @@ def noted(seen: Snapshot, rule: Rule, *, wait_seconds: float, percentile: float)
     """The note about lateness for the next decision."""
     before = seen.memory.get("margin")
     if before is None:
-        return {"margin": [0.0, seen.now, 0.0, 0.0, 0.0, seen.now]}
+        return {"margin": [0.0, _ended(seen.now), 0.0, 0.0, 0.0, seen.now]}
     if not is_due(seen):
         return {"margin": before}
     _, at, usual, late_before, starts_before, since = _note(seen)
-    late, starts = counted((one for one in seen.history if one.at >= at), wait_seconds)
+    end = _ended(seen.now)
+    late, starts = counted((one for one in seen.history if at <= one.at < end), wait_seconds)
     usual = max(float(starts), FADE * usual)
-    worth = steps(aimed(seen, rule, percentile), late, starts, usual, percentile)
+    rule = aimed(seen, rule, percentile)
+    value = rule.moved(margin(seen, rule), steps(rule, late, starts, usual, percentile))
     fade = LONG_FADE if seen.now - since > LONG_SECONDS else 1.0
     lately = [fade * late_before + late, fade * starts_before + starts]
-    return {"margin": [rule.moved(margin(seen, rule), worth), seen.now, usual, *lately, since]}
+    return {"margin": [value, end, usual, *lately, since]}
+
+
+def _ended(now: float) -> float:
+    """The end of the last bucket that nothing is added to any more (stores hold statistics back for
+    a moment): each counts once, and whole."""
+    return (now // histogram.FINE - 1) * histogram.FINE
 
 
 def counted(buckets: Iterable[StatsBucket], wait_seconds: float) -> tuple[float, int]:

@@ -4,7 +4,7 @@ process adds to rows of its own (shard); old ones are rolled up into one."""
 from __future__ import annotations
 
 from sprat import histogram, model
-from sprat.tally import FINE
+from sprat.histogram import FINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

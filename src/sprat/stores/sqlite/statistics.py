@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprat import histogram, model
-from sprat.tally import FINE
+from sprat.histogram import FINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
