@@ -20,15 +20,11 @@ WHY = {
         Cost below the cold start: on smooth load (`azure_llm_conv_2023`, `mooncake_conv_2024`) the
         cheapest setting is 5 to 11 % above the oracle, and ours, which has to learn how much to
         keep in the hour that they last, is dearer than that setting there. It is cheaper where load
-        comes in spells. `llnl_thunder_2007_14d` at C = 60 s is met most cheaply by a fleet that
-        always has 43 % more than what runs (Knative at 0.7); ours adds a number of deviations,
-        which it learns, and which jobs of minutes that come in bursts push up.
+        comes in spells.
     """,
     ("W < C: wait target met", "W < C: met, or"): """
         Wait targets below the cold start: how much to keep is learned from late starts, once in ten
-        minutes, so that 4.1 % are late; on some load that comes out as 5 % and a bit, and where it
-        is hardly more (5.01 %), the share that was counted up to the last ten minutes is not, so
-        that nothing is said.
+        minutes, so that 4.1 % are late; on some load that comes out as 5 % and a bit.
         `azure_llm_code_2023` is an hour long: with a longer memory half as many would be late in
         it, but which memory is the right one is not known before half of it is over.
     """,
