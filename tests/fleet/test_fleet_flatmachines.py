@@ -7,13 +7,13 @@ import json
 import os
 import subprocess
 import sys
-import threading
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fleets import POOL, Fleet
-from processes import Together, at_once
+from processes import Together, at_once, beside, hear
 
 from sprat import reaper
 from sprat.flatmachines import SpratHooks
@@ -100,23 +100,28 @@ def _check(place: int, together: Together, url: str, where: str) -> int:
 
 
 class Watch:
-    """The most workers that were there at a time."""
+    """The most workers that were there at a time. A process looks, not a thread: whoever is forked
+    while a thread imports something hangs at its own imports."""
 
     def __init__(self, fleet: Fleet) -> None:
-        self._fleet, self._most, self._over = fleet, 0, threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-
-    def _watch(self) -> None:
-        with open_store(self._fleet.url) as store:
-            while not self._over.wait(0.05):
-                seen = store.pool(POOL).observe()
-                self._most = max(self._most, seen.active + seen.starting)
+        self._process, self._pipe = beside(_watch, fleet.url)
+        hear(self._pipe)  # it looks
 
     def stop(self) -> int:
-        self._over.set()
-        self._thread.join()
-        return self._most
+        self._pipe.send("enough")
+        most = int(hear(self._pipe))
+        self._process.join()
+        return most
+
+
+def _watch(pipe: Connection, url: str) -> None:
+    most = 0
+    with open_store(url) as store:
+        pipe.send("looking")
+        while not pipe.poll(0.05):
+            seen = store.pool(POOL).observe()
+            most = max(most, seen.active + seen.starting)
+        pipe.send(most)
 
 
 def test_launch_in_a_machine_takes_a_slot_or_is_left_out(machines: Fleet) -> None:
