@@ -50,7 +50,9 @@ def main() -> None:
         missing = runs.not_kept(of_others(places).values(), runs.of_others())
         missing |= runs.not_kept(of_ours(places).values(), runs.of_ours())
         places = [place for place in places if place not in missing]
-    text = page.render(cells(places), " ".join(["python -m bench.scaling", *sys.argv[1:]]))
+    given = sys.argv[1:]
+    command = " ".join(["python -m bench.scaling", *given]) if given else "make bench-scaling"
+    text = page.render(cells(places), command)
     if asked.print:
         print(text)
     else:

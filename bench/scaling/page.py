@@ -61,7 +61,8 @@ on every scenario.
   were chosen (on seeds below 10, in-sample, and on hours cut out of both). Some were looked for
   because of what was seen here: one weight, and that a margin is learned in ever smaller steps,
   because of `llnl_thunder_2007_14d`, which was replayed for it, and that a fleet may be calm,
-  because `crons-901` was met by one that never changes. 909 was run once, when all was done.
+  because `crons-901` was met by one that never changes. 909 was run when all was done,
+  and nothing changed after it.
 
 {scenarios} scenarios, cold starts of {colds}{left_out}. `{command}`, {date}, sprat {version};
 {machine}. The traces and their terms: [bench/traces](../../bench/traces/README.md).
