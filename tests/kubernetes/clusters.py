@@ -71,10 +71,19 @@ class Cluster:
         file.write_text(kubeconfig(authority, token=token, namespace=namespace))
         return file
 
+    def container_of(self, pod: str) -> str:
+        """As containerd knows it, at once: a busy kubelet tells it late. '' while there is none."""
+        kind, name = "io.cri-containerd.kind", "io.kubernetes.pod.name"
+        wanted = f'labels."{kind}"==container,labels."{name}"=={pod}'
+        return self._ctr("containers", "list", "--quiet", wanted).strip()
+
     def kill(self, container: str) -> None:
+        self._ctr("tasks", "kill", "--all", "--signal", "SIGKILL", container)
+
+    def _ctr(self, *words: str) -> str:
         address = ("--address", str(self._place / "containerd.sock"), "--namespace", "k8s.io")
-        kill = ("tasks", "kill", "--all", "--signal", "SIGKILL", container)
-        subprocess.run(["ctr", *address, *kill], check=True)
+        command = ["ctr", *address, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def create(self, manifest: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
         """What was created, or would be. Any kind that the server has will do."""
@@ -140,13 +149,8 @@ class Room:
 
     def kill(self, name: str) -> None:
         """End the process of a pod's container, as the kernel does when there is no memory left."""
-
-        def container() -> str | None:  # it works before the kubelet says which one it is
-            statuses = self.client.get(Pod, name, namespace=self.name).status.containerStatuses
-            return statuses[0].containerID if statuses else None
-
-        found = until(container, f"the container of {name}")
-        self.cluster.kill(found.removeprefix("containerd://"))
+        found = until(lambda: self.cluster.container_of(name), f"the container of {name}")
+        self.cluster.kill(found)
 
     def leave(self) -> None:
         for pod in self.client.list(Pod, namespace=self.name):
