@@ -66,7 +66,10 @@ def is_needed(store: Store, pool: str, settings: PoolSettings, worker: WorkerRec
     usual = model.PoolSettings().policy
     if settings.policy == usual and not settings.policy_options:
         low = settings.min_workers
-        return low > 0 and store.pool(pool).observe().active <= low
+        if not low:
+            return False
+        seen = store.pool(pool).observe()
+        return seen.active - len(seen.suspended) <= low
     return _is_needed(store, pool, settings, worker, None)  # others keep idle workers on purpose
 
 

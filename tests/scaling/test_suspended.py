@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from fleets_seen import POLICIES, pool_settings, seen
 
+import sprat
+from sprat import WorkerRegistration, scale_set
 from sprat.scaling import policies
 
 HUNGRY = {
@@ -55,3 +57,15 @@ def test_an_idle_worker_stays_for_a_suspended_one() -> None:
     settings = pool_settings("queue-depth", low=1)
     assert policies.is_needed(seen(idle=1, suspended=1), settings, "i0")
     assert not policies.is_needed(seen(idle=2), settings, "i0")
+
+
+def test_the_last_one_that_takes_work_stays_with_the_usual_policy_too() -> None:
+    with sprat.open_store("memory://") as store:
+        store.pool("p").configure(min_workers=1)
+        for name in ("idle", "away"):
+            store.workers.register(WorkerRegistration(worker_id=name, pool_id="p"))
+        worker, settings = store.workers.get("idle"), store.pool("p").state().settings
+        assert worker is not None
+        assert not scale_set.is_needed(store, "p", settings, worker)
+        store.workers.heartbeat("away", {"suspended": True})
+        assert scale_set.is_needed(store, "p", settings, worker)
