@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from sprat.model import Snapshot
 
 FADE = 0.98  # of what a fleet came to before, a window: a day is forgotten in a day
-BETTER, STILL_BETTER = (
-    0.9,
-    0.96,
-)  # of the usual one's cost: then another is followed, and until when
+# Of the usual one's cost: then another is followed, and until when.
+BETTER, STILL_BETTER = 0.9, 0.96
 LATE_COST = 1.0  # times the cost, if twice as many are late as may be; and so on
 MOST_LATE = 4.0  # times as many as may be: beyond, nobody is better than another
 CALM = 4.0  # cold starts of patience
@@ -50,7 +48,7 @@ class Way(Record):
 
 
 # For each memory. Who forgets a burst before the next one cannot be calm.
-PATIENCES = ((0.0, 1.0), (0.0, 1.0), (0.0, 1.0, CALM), (0.0, 1.0, CALM))
+PATIENCES = ((0.0, 1.0), *((0.0, 1.0, CALM),) * 3)
 WAYS = tuple(
     Way(memory=memory, patience=patience)
     for memory, patiences in enumerate(PATIENCES)
