@@ -19,11 +19,8 @@ WHY = {
     ("W < C: cost", "W < C: the worst"): """
         Cost below the cold start: on smooth load (`azure_llm_conv_2023`, `mooncake_conv_2024`) the
         cheapest setting is 5 to 11 % above the oracle, and ours, which has to learn how much to
-        keep in the hour that they last, is dearer than that setting there. It is cheaper where load
-        comes in spells. The worst two cells are `spells-906` at C = 40 s, where a third of the
-        first hour's starts are late, before anything is known of the load, and making up for them
-        takes the rest of its 14 hours; and `crons-901` at C = 60 s, which a fleet that never
-        changes meets most cheaply, and six hours are too few to find that out.
+        keep in the hour that they last, is dearer than that setting there. They weigh much in a
+        sample of eight scenarios. It is cheaper where load comes in spells.
     """,
     ("W < C: wait target met", "W < C: met, or"): """
         Wait targets below the cold start: how much to keep is learned from late starts, once in ten

@@ -36,10 +36,10 @@ HOLD_OUT = (
     *("slow_steady", "working_week", "surges", "random_spells"),
 )
 # Seeds of the families in fresh.py: the policy was made on the first, and on more of the same below
-# 10. What earlier versions came to on 901 to 908 was known when the last rules were chosen; 909 was
+# 10. What earlier versions came to on 901 to 909 was known when the last rules were chosen; 910 was
 # run once, when all was done.
 DEVELOPMENT = fresh.named((1, 2, 3))
-FRESH = fresh.named((901, 902, 903, 906, 907, 908, 909))
+FRESH = fresh.named((901, 902, 903, 906, 907, 908, 909, 910))
 
 
 @cache
