@@ -103,6 +103,19 @@ def test_every_page_is_in_the_index() -> None:
     assert pages | set(TOP.glob("examples/*/README.md")) <= linked
 
 
+@pytest.mark.parametrize("neighbour", ["KEDA", "Knative"])
+def test_the_readme_says_what_scaling_was_measured_to_cost(neighbour: str) -> None:
+    page = (TOP / "docs" / "benchmarks" / "scaling.md").read_text()
+    readme = " ".join((TOP / "README.md").read_text().split())
+    # the last column of the row: all scenarios together
+    row = rf"^\| W >= 2C: .* single setting of {neighbour} \|.*\| -([\d.]+) %[^|]*\|$"
+    [measured] = re.findall(row, page, re.MULTILINE)
+    [claimed] = re.findall(rf"(\d+) % less than {neighbour}'s", readme)
+    assert int(claimed) == round(float(measured))
+    [loads] = re.findall(r"replayed over (\d+) loads", readme)
+    assert f"{loads} of {loads} scenarios" in page
+
+
 @pytest.mark.parametrize("page", DECISIONS, ids=name_of)
 def test_a_decision_tells_context_choice_and_cost(page: Path) -> None:
     headings = HEADING.findall(page.read_text())
