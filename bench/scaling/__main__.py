@@ -22,6 +22,7 @@ QUICK = (
     *("azure_llm_code_2023", "steady", "flash_crowd", "on_off"),
     *("azure_llm_conv_2023", "mooncake_conv_2024", "slow_steady", "surges", "random_spells"),
     *scenarios.FRESH,
+    *scenarios.UNSEEN,
 )
 POLICY = "slo"
 
