@@ -276,8 +276,11 @@ def test_every_start_is_counted_once_whenever_passes_come() -> None:
     assert (late, starts) == (1000, 3000)
 
 
-def test_where_launches_are_in_time_the_aim_stays() -> None:
-    assert aim_after(5000.0, lateness.LAUNCHED) == lateness.LAUNCHED.aim
+def test_where_launches_are_in_time_what_was_late_is_answered_and_steps_stay_as_they_are() -> None:
+    rule = lateness.LAUNCHED
+    assert aim_after(5000.0, rule) < rule.aim < aim_after(10.0, rule)
+    memory = {"margin": [0.0, MIDNIGHT, 100.0, 30.0, 1000.0, MIDNIGHT - 30 * DAY]}
+    assert lateness.aimed(seen(now=MIDNIGHT, memory=memory), rule, 95.0).step == rule.step
 
 
 def test_what_is_said_of_a_target_is_said_of_days() -> None:

@@ -34,6 +34,7 @@ class Rule(Record):
     aim: float  # of the share that may be late: what is learned comes after what was late
     answer: float = 0.0  # how much more, or less, is aimed at for what was late before
     step: float  # deviations that a window of the usual size without a late start gives back
+    slows: bool = False  # whether steps shrink with the time that it has been followed
     most_steps: float  # that one window adds: lateness comes in bursts, and one is no rule
     bounds: tuple[float, float]  # in deviations
 
@@ -51,12 +52,12 @@ BEFORE = 30.0  # usual windows that count as if they had been as aimed: an hour 
 # The longer something has been learned, the smaller the steps: late starts come in clusters, and a
 # margin that follows each of them is dearer than one that stays, with as many late.
 HALF_PACE_SECONDS, LEAST_PACE = 6 * 3600.0, 0.08
-KEPT = Rule(aim=0.82, answer=4.0, step=0.25, most_steps=4.0, bounds=(-1.25, 8.0))
+KEPT = Rule(aim=0.82, answer=4.0, step=0.25, slows=True, most_steps=4.0, bounds=(-1.25, 8.0))
 # Where a launch is in time: late starts come in spells of other jobs, far between, so each counts
 # for all that were in time meanwhile.
-LAUNCHED = Rule(aim=0.6, step=0.1, most_steps=20.0, bounds=(0.0, 3.0))
+LAUNCHED = Rule(aim=0.6, answer=4.0, step=0.1, most_steps=20.0, bounds=(0.0, 3.0))
 # ... and where it is so only just, workers are kept as a last resort.
-JUST_LAUNCHED = LAUNCHED.replace(aim=0.6, answer=2.0, bounds=(0.0, 8.0))
+JUST_LAUNCHED = LAUNCHED.replace(answer=2.0, slows=True, bounds=(0.0, 8.0))
 
 
 def is_due(seen: Snapshot) -> bool:
@@ -82,8 +83,9 @@ def missed(seen: Snapshot, percentile: float) -> float | None:
 
 def aimed(seen: Snapshot, rule: Rule, percentile: float) -> Rule:
     """The rule, with an aim that makes up for what was late in the last week or so (on loads that
-    differ, one aim comes out as different shares), and steps by how long it has been followed."""
-    _, _, usual, late, starts, since = _note(seen)
+    differ, one aim comes out as different shares), and steps by how long it has been followed, if
+    they are to shrink."""
+    _, _, usual, late, starts, _ = _note(seen)
     if not rule.answer or not starts:
         return rule
     before = BEFORE * usual
@@ -91,7 +93,7 @@ def aimed(seen: Snapshot, rule: Rule, percentile: float) -> Rule:
     low, high = AIMS
     return rule.replace(
         aim=min(max(low, rule.aim + rule.answer * (rule.aim - reached)), high),
-        step=rule.step * pace(seen.now - since),
+        step=rule.step * (pace(learned_for(seen)) if rule.slows else 1.0),
     )
 
 
@@ -102,7 +104,12 @@ def pace(seconds: float) -> float:
 
 def is_known(seen: Snapshot) -> bool:
     """Whether starts have been counted for long enough to say something."""
-    return seen.now - _note(seen)[5] >= ENOUGH_SECONDS
+    return learned_for(seen) >= ENOUGH_SECONDS
+
+
+def learned_for(seen: Snapshot) -> float:
+    """Seconds since starts were first counted."""
+    return seen.now - _note(seen)[5] if seen.memory.get("margin") else 0.0
 
 
 def allowed(percentile: float) -> float:
