@@ -94,7 +94,7 @@ def test_a_window_teaches_it_and_is_added_to_what_was_before() -> None:
 
 
 def after_a_window(
-    fleets: list[Fleet], before: int = USUAL, known_for: float = 3600.0
+    fleets: list[Fleet], before: int = USUAL, known_for: float = 10800.0
 ) -> list[Any]:
     """The note at the end of a window in which nothing happened."""
     memory = {
@@ -137,7 +137,16 @@ def test_one_that_is_followed_stays_while_it_is_a_little_cheaper(other: float, p
 
 
 def test_no_other_is_followed_before_enough_is_known() -> None:
-    assert after_a_window(fleets({4: 50.0}), known_for=1200.0)[0] == USUAL
+    assert after_a_window(fleets({3: 50.0}), known_for=1200.0)[0] == USUAL
+    assert after_a_window(fleets({3: 50.0}), known_for=3600.0)[0] == 3
+
+
+def test_a_calm_one_is_not_followed_before_a_burst_may_have_come() -> None:
+    calm = next(n for n, way in enumerate(WAYS) if way.is_calm)
+    other = next(n for n, way in enumerate(WAYS) if not way.is_calm)
+    costs = fleets({calm: 50.0, other: 80.0})
+    assert after_a_window(costs, known_for=3600.0)[0] == other
+    assert after_a_window(costs, known_for=7200.0)[0] == calm
 
 
 def test_who_is_late_is_not_cheap() -> None:
@@ -176,7 +185,7 @@ def replayed(arrivals: Iterable[float], service: float) -> tuple[Way, Any]:
 
 def test_batches_that_come_again_are_remembered_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """30 jobs every two and a half minutes: who forgets them launches for each batch, too late."""
-    batches = [150.0 * n + 0.1 * k for n in range(120) for k in range(30)]
+    batches = [150.0 * n + 0.1 * k for n in range(300) for k in range(30)]
     way, outcome = replayed(batches, 10.0)
     assert way.memory > WAYS[USUAL].memory
     assert way.is_calm

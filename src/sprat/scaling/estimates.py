@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from sprat.record import Record
+from sprat.scaling import lasting, lateness
 from sprat.scaling.queueing import Service
 
 TYPE_CHECKING = False
@@ -73,12 +74,22 @@ class Loads(Record):
 
     fast: float
     slow: Sequence[float]
+    lasting: float = 0.0  # the share that will still be there after a cold start (lasting.py)
 
     def expected(self, memory: int, chance: float | None) -> float:
-        """The higher of both; the fast one as far as it is more than so many deviations of chance
-        above the other. None: a burst is never more than chance."""
-        slow = self.slow[memory]
-        return slow if chance is None else max(slow, self.fast - chance * math.sqrt(slow))
+        """What is there now, as far as it lasts, and for the rest what is remembered. If that is
+        less than what is there now, less so many deviations of chance, the latter. None: a burst is
+        never more than chance."""
+        load = self.lasting * self.fast + (1.0 - self.lasting) * self.slow[memory]
+        if chance is None:
+            return load
+        return max(load, self.fast - chance * math.sqrt(load * unknown(self.lasting)))
+
+
+def unknown(share: float) -> float:
+    """The share of a load's variance that is left, when it is known how much there was a cold start
+    before: some of those are gone, and others have come."""
+    return 1.0 - share * share
 
 
 def loads(
@@ -90,25 +101,31 @@ def loads(
     offered: float | None,
 ) -> Loads:
     """An item that waits for a short job is no load by itself, for a worker that is there takes
-    many of them in time: only where a job takes half of the target does it need a worker of its
-    own. `offered` is the load by what came lately, if that is to count too."""
-    now = seen.counts.claimed + seen.claimable * min(1.0, 2.0 * service_mean / wait_seconds) ** 2
-    fast, slow, at = seen.memory.get("loads") or (now, (now,) * len(MEMORIES), seen.now)
+    many of them in time. So for the load of the moment it counts as much as a job takes of the
+    target. What is remembered is there to have fewer wait next time: there an item counts as a
+    worker where a job takes half of the target. `offered` is the load by what came lately, if that
+    is to count too. What was not seen is not remembered: memories begin short."""
+    part = service_mean / wait_seconds
+    now = seen.counts.claimed + seen.claimable * min(1.0, part)
+    to_keep = seen.counts.claimed + seen.claimable * min(1.0, 2.0 * part) ** 2
+    fast, slow, at = seen.memory.get("loads") or (now, (to_keep,) * len(MEMORIES), seen.now)
     passed = max(0.0, seen.now - at)
-    horizons = (memory * cold_start_seconds for memory in MEMORIES)
+    longest = max(cold_start_seconds, lateness.learned_for(seen))
+    horizons = (min(memory * cold_start_seconds, longest) for memory in MEMORIES)
     return Loads(
         fast=_smoothed(fast, now, passed, FAST * cold_start_seconds),
         slow=[
-            _smoothed(one, _mixed(now, offered, service_mean / horizon), passed, horizon)
+            _smoothed(one, _mixed(to_keep, offered, service_mean / horizon), passed, horizon)
             for one, horizon in zip(slow, horizons, strict=True)
         ],
+        lasting=lasting.share(seen),
     )
 
 
 def kept_loads(seen: Snapshot) -> Loads | None:
     """As they were noted."""
     note = seen.memory.get("loads")
-    return Loads(fast=note[0], slow=note[1]) if note else None
+    return Loads(fast=note[0], slow=note[1], lasting=lasting.share(seen)) if note else None
 
 
 def _mixed(now: float, offered: float | None, job_share: float) -> float:

@@ -31,6 +31,7 @@ BETTER, STILL_BETTER = 0.9, 0.96
 LATE_COST = 1.0  # times the cost, if twice as many are late as may be; and so on
 MOST_LATE = 4.0  # times as many as may be: beyond, nobody is better than another
 CALM = 4.0  # cold starts of patience
+CALM_AFTER_SECONDS = 7200.0  # before, it may be the cheapest only because no burst has come yet
 LAUNCHES = 10  # that are told apart during a cold start
 NAME = "imagined"
 
@@ -192,8 +193,11 @@ def noted(
         fleet = advanced(Fleet.of(row), since, service, wait_seconds)
         fleet = resized(fleet, size(fleet, way), seen.now, cold_start)
         fleets.append(learned(fleet, rule, percentile) if lateness.is_due(seen) else fleet)
-    may_change = lateness.is_due(seen) and lateness.is_known(seen)
-    place = _cheapest(fleets, before, percentile) if may_change else before
+    place = before
+    if lateness.is_due(seen) and lateness.is_known(seen):
+        is_tried = lateness.learned_for(seen) >= CALM_AFTER_SECONDS
+        ways = [at for at, way in enumerate(WAYS) if is_tried or not way.is_calm]
+        place = _cheapest(fleets, ways, before, percentile)
     return [place, seen.now, [list(fleet) for fleet in fleets]]
 
 
@@ -218,12 +222,12 @@ def _since(seen: Snapshot, seconds: float, service: Service) -> Since:
     return Since(now=seen.now, seconds=max(0.0, seconds), came=came, ends=ends)
 
 
-def _cheapest(fleets: Sequence[Fleet], before: int, percentile: float) -> int:
-    """The cheapest, if it is clearly cheaper than the usual way is; one that is followed stays for
-    less."""
+def _cheapest(fleets: Sequence[Fleet], ways: Sequence[int], before: int, percentile: float) -> int:
+    """The cheapest of these ways, if it is clearly cheaper than the usual one; one that is followed
+    stays for less."""
     costs = [fleet.cost(lateness.allowed(percentile)) for fleet in fleets]
     usual = costs[USUAL]
-    best = min(range(len(costs)), key=costs.__getitem__)
+    best = min(ways, key=costs.__getitem__)
     stays = costs[before] < STILL_BETTER * usual
     if costs[best] < min(BETTER * usual, STILL_BETTER * costs[before] if stays else usual):
         return best

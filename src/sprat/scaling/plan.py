@@ -7,10 +7,11 @@
 - A target of just a cold start: those who come before the next pass are launched for as well, or
   they would be late by the seconds until then. If that is not enough, workers are kept.
 - A target shorter than that: a worker that is launched when work waits comes too late, so some have
-  to be there before: as many as had work lately, or will have if history repeats itself (ahead.py),
-  and a margin that is learned from what was late (lateness.py). Launches are for those who will
-  have come by then (arrivals.py), behind those who wait. For how long a load is remembered, and how
-  many are launched for what is late anyway, imagined.py finds out.
+  to be there before: as many as had work lately, or have it now for longer (lasting.py), or will
+  have if history repeats itself (ahead.py), and a margin that is learned from what was late
+  (lateness.py). Launches are for those who will have come by then (arrivals.py), behind those who
+  wait. For how long a load is remembered, and how many are launched for what is late anyway,
+  imagined.py finds out.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from sprat.scaling import (
     arrivals,
     estimates,
     imagined,
+    lasting,
     lateness,
     queueing,
     sizing,
@@ -187,10 +189,11 @@ def _notes(seen: Snapshot, view: Outlook, most: int) -> dict[str, Any]:
     notes = starts.noted(seen)
     notes.update(estimates.noted_service(seen))
     if view.is_close and arrivals.is_brief(seen):
-        kept = ("ahead", "arrivals", "loads", "margin", imagined.NAME)
+        kept = ("ahead", "arrivals", "loads", "margin", lasting.NAME, imagined.NAME)
         return {**notes, **{name: seen.memory[name] for name in kept if name in seen.memory}}
     if view.is_behind:
         notes.update(ahead.noted(seen))
+        notes.update(lasting.noted(seen, view.cold_start))
     if view.is_close:
         notes.update(arrivals.noted(seen, view.cold_start))
     if own.finish_seconds is None:
@@ -271,7 +274,8 @@ def floor(view: Outlook) -> int:
     if not view.is_close or load <= NO_LOAD:
         return 0
     margin = BEHIND_MARGIN if view.is_behind else TIGHT_MARGIN
-    return max(0, queueing.square_root_staffed(load, margin + view.caution))
+    unknown = estimates.unknown(view.loads.lasting)
+    return max(0, queueing.square_root_staffed(load, margin + view.caution, unknown))
 
 
 def _for_deadlines(view: Outlook) -> int:

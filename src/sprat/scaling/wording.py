@@ -74,6 +74,7 @@ def terms(view: Outlook, least: int, more: int) -> dict[str, Any]:
         "for_deadlines": more,
         "floor": least,
         "load": round(view.load, 2),
+        "lasting": round(view.loads.lasting, 2),
         "coming": round(view.coming, 1),
         "load_due": round(max(view.load + view.due.more, view.due.load), 2),
         **verdict,
