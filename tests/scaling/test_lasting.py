@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import statistics
 from array import array
 from typing import Any
 
@@ -85,22 +87,60 @@ def test_it_is_of_no_account_where_launches_are_in_time() -> None:
 
 
 def test_long_jobs_are_expected_to_stay_and_short_ones_to_be_as_usual() -> None:
-    for calm in (None, 2.0):
-        for now in (4.0, 30.0):
-            short, half, long = (
-                Loads(fast=now, slow=(20.0,) * 4, lasting=share).expected(1, calm)
-                for share in (0.0, 0.5, 1.0)
-            )
-            assert abs(long - now) < abs(half - now) < abs(short - now)
-            assert long == now
+    for now in (4.0, 30.0):
+        short, half, long = (
+            Loads(fast=now, slow=(20.0,) * 4, lasting=share).expected(1, 2.0)
+            for share in (0.0, 0.5, 1.0)
+        )
+        assert abs(long - now) < abs(half - now) < abs(short - now)
+        assert long == now
+
+
+def test_who_is_calm_goes_by_what_is_remembered() -> None:
+    loads = Loads(fast=4.0, slow=(20.0,) * 4, lasting=0.9)
+    assert loads.expected(1, None) == 20.0
+    assert loads.deviation(1, 20.0, None) == math.sqrt(20.0)
+
+
+def deviation(now: float, usual: float, share: float) -> float:
+    loads = Loads(fast=now, slow=(usual,) * 4, lasting=share)
+    return loads.deviation(1, loads.expected(1, 2.0), 2.0)
 
 
 def test_what_lasts_is_no_chance() -> None:
-    """With all of it known, no deviation is kept above it."""
-    assert estimates.unknown(0.0) == 1.0
-    assert estimates.unknown(1.0) == 0.0
-    sizes = [queueing.square_root_staffed(25.0, 2.0, estimates.unknown(n)) for n in (0, 0.8, 1)]
-    assert sizes == [35, 31, 25]
+    """Of a steady load the share that comes and goes varies; with all of it known, nothing does."""
+    assert deviation(25.0, 25.0, 0.0) == 5.0
+    assert deviation(25.0, 25.0, 0.8) == pytest.approx(3.0)
+    assert deviation(25.0, 25.0, 1.0) == 0.0
+    # Nobody is there, but as many will come as usual.
+    assert deviation(0.0, 25.0, 0.8) == pytest.approx(math.sqrt(0.2 * 25.0))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_it_is_the_deviation_of_a_load_a_cold_start_ahead(share: float) -> None:
+    """30 are there and 20 are usual. Of the first each stays with that chance, and as many come at
+    random as make up for those who leave when the load is as usual."""
+    chance = random.Random(5)
+
+    def came(mean: float) -> int:
+        number, at = 0, chance.expovariate(1.0)
+        while at < mean:
+            number, at = number + 1, at + chance.expovariate(1.0)
+        return number
+
+    ahead = [
+        sum(chance.random() < share for _ in range(30)) + came(20.0 * (1.0 - share))
+        for _ in range(4000)
+    ]
+    loads = Loads(fast=30.0, slow=(20.0,) * 4, lasting=share)
+    expected = share * 30.0 + (1.0 - share) * 20.0
+    assert statistics.fmean(ahead) == pytest.approx(expected, rel=0.02)
+    assert statistics.stdev(ahead) == pytest.approx(loads.deviation(1, expected, 2.0), rel=0.05)
+
+
+def test_a_deviation_makes_the_margin() -> None:
+    sizes = [queueing.square_root_staffed(25.0, 2.0, n) for n in (None, 5.0, 3.0, 0.0)]
+    assert sizes == [35, 35, 31, 25]
 
 
 def test_fewer_are_kept_after_long_jobs_than_after_short_ones() -> None:

@@ -79,17 +79,20 @@ class Loads(Record):
     def expected(self, memory: int, chance: float | None) -> float:
         """What is there now, as far as it lasts, and for the rest what is remembered. If that is
         less than what is there now, less so many deviations of chance, the latter. None: a burst is
-        never more than chance."""
-        load = self.lasting * self.fast + (1.0 - self.lasting) * self.slow[memory]
+        never more than chance, and what is remembered counts alone."""
         if chance is None:
-            return load
-        return max(load, self.fast - chance * math.sqrt(load * unknown(self.lasting)))
+            return self.slow[memory]
+        load = self.lasting * self.fast + (1.0 - self.lasting) * self.slow[memory]
+        return max(load, self.fast - chance * self.deviation(memory, load, chance))
 
-
-def unknown(share: float) -> float:
-    """The share of a load's variance that is left, when it is known how much there was a cold start
-    before: some of those are gone, and others have come."""
-    return 1.0 - share * share
+    def deviation(self, memory: int, load: float, chance: float | None) -> float:
+        """Of the load, a cold start ahead, if so much is expected. Of those who are there now some
+        will be gone, nobody knows how many, and others will have come: as many as usual, by chance.
+        If none lasts, or that does not count, it is the root of the load."""
+        if chance is None:
+            return math.sqrt(load)
+        gone = 1.0 - self.lasting
+        return math.sqrt(gone * max(load, self.lasting * self.fast + self.slow[memory]))
 
 
 def loads(

@@ -70,6 +70,7 @@ class Outlook(Record):
     cold_start: float
     z: float
     caution: float  # what late starts have taught
+    way: imagined.Way
     load: float
     loads: estimates.Loads  # as each memory has it
     due: ahead.Due = ahead.Due()  # what is expected besides
@@ -143,6 +144,7 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         cold_start=cold_start,
         z=caution_about_ends(own, learned),
         caution=learned,
+        way=way,
         load=expected_load(loads, way) if is_behind else loads.expected(way.memory, 0.0),
         loads=loads,
         due=ahead.due(seen, cold_start) if is_behind else ahead.Due(),
@@ -160,7 +162,12 @@ def caught_up(own: Options, cold_start: float, way: imagined.Way) -> float:
 
 
 def expected_load(loads: estimates.Loads, way: imagined.Way) -> float:
-    return loads.expected(way.memory, None if way.is_calm else CHANCE)
+    return loads.expected(way.memory, taken_for_chance(way))
+
+
+def taken_for_chance(way: imagined.Way) -> float | None:
+    """Deviations. Who is calm takes every burst for that."""
+    return None if way.is_calm else CHANCE
 
 
 def _coming(own: Options, rates: arrivals.Rates, way: imagined.Way, until: float) -> float:
@@ -221,6 +228,7 @@ def _imagined(seen: Snapshot, view: Outlook, margin: list[float], most: int) -> 
             until=until,
             z=caution_about_ends(own, fleet.margin),
             caution=fleet.margin,
+            way=way,
             load=expected_load(view.loads, way),
         )
         return min(sizes(theirs).workers, most)
@@ -274,8 +282,8 @@ def floor(view: Outlook) -> int:
     if not view.is_close or load <= NO_LOAD:
         return 0
     margin = BEHIND_MARGIN if view.is_behind else TIGHT_MARGIN
-    unknown = estimates.unknown(view.loads.lasting)
-    return max(0, queueing.square_root_staffed(load, margin + view.caution, unknown))
+    deviation = view.loads.deviation(view.way.memory, load, taken_for_chance(view.way))
+    return max(0, queueing.square_root_staffed(load, margin + view.caution, deviation))
 
 
 def _for_deadlines(view: Outlook) -> int:

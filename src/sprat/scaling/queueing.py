@@ -105,7 +105,9 @@ def late_share(workers: int, load: float, service_mean: float, *, wait: float) -
     return erlang_c(workers, load) * math.exp(-min(700.0, spare * per_mean))
 
 
-def square_root_staffed(load: float, k: float, unknown: float = 1.0) -> int:
-    """A load and `k` deviations of it above: the rule of thumb for many workers. `unknown` is the
-    share of its variance that is not foreseen."""
-    return math.ceil(load + k * math.sqrt(load * unknown) - 1e-9) if load > 0.0 else 0
+def square_root_staffed(load: float, k: float, deviation: float | None = None) -> int:
+    """A load and `k` deviations above: the rule of thumb for many workers. The deviation is the
+    root of the load, unless more is known."""
+    if load <= 0.0:
+        return 0
+    return math.ceil(load + k * (math.sqrt(load) if deviation is None else deviation) - 1e-9)
