@@ -18,7 +18,17 @@ SOURCE = Path(__file__).parent.parent / "src" / "sprat"
 RUNGS = (
     {"record", "errors", "jsontext"},
     {"model", "listening"},
-    {"retry", "limits", "histogram", "payload", "environment", "awaiting", "schedule", "text_file"},
+    {
+        "retry",
+        "leases",
+        "limits",
+        "histogram",
+        "payload",
+        "environment",
+        "awaiting",
+        "schedule",
+        "text_file",
+    },
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
     {"placement"},
     {"backend", "lifecycle", "settings", "trigger", "yaml_tree"},

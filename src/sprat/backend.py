@@ -135,12 +135,12 @@ class Backend:
         """Replace the settings (JSON text) if they still have this version (None: any)."""
         raise NotImplementedError
 
-    def pause(self, pool: str, seconds: float | None) -> None:
-        """Hand out no items for this long (None: until resumed; 0: resume now)."""
+    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
+        """Hand out no items for this long (None: until resumed; 0: resume now), and keep why."""
         raise NotImplementedError
 
-    def hold_off(self, pool: str, seconds: float) -> None:
-        """Hand out no items for at least this long; a longer pause stays."""
+    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
+        """Hand out no items for at least this long; a longer pause stays, with its reason."""
         raise NotImplementedError
 
     def request_check(self, pool: str, max_workers: int) -> bool:
@@ -161,7 +161,8 @@ class Backend:
     # -- workers ----------------------------------------------------------------------------
 
     def register(self, worker: model.WorkerRegistration) -> model.WorkerRecord:
-        """Make the worker active as a new incarnation and release what the old one held.
+        """Make the worker active as a new incarnation, release what the old one held, and make the
+        items of its pool ready that are parked for one of its tasks.
 
         A reserved worker whose launch was given up keeps its final status: it has to leave.
         """
@@ -172,6 +173,25 @@ class Backend:
     ) -> model.Heartbeat:
         """Extend the lease of a live incarnation and say which of these claims are lost."""
         raise NotImplementedError
+
+    def keep_alive(self, worker_ids: Sequence[str]) -> int:
+        """Extend the leases of these workers, launches included, for a parent process that sees
+        them alive. How many of them are live; the others are left as they are."""
+        raise NotImplementedError
+
+    def touch(self) -> None:
+        """Note that the store works now, for a process that only waits: without such notes a quiet
+        store looks like one that was away (see leases.py)."""
+        raise NotImplementedError
+
+    def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+        """Which of these claims no longer hold, by item id. Changes nothing."""
+        raise NotImplementedError
+
+    def cancel_bell(self, worker: WorkerRef) -> int | None:
+        """A file descriptor that becomes readable when a claim of this worker was taken away;
+        `lost` tells which, and silences it. None where the store has none: ask `lost` instead."""
+        return None
 
     def update_status(
         self,

@@ -39,7 +39,8 @@ FAIL = "fail"  # costs the attempt
 TRANSIENT = "transient"  # throttled, timed out: the attempt is given back
 POISON = "poison"  # failed for good: no further attempt
 HAND_BACK = "hand_back"  # not done, through no fault of the job: the attempt is given back
-OUTCOMES = (COMPLETE, FAIL, TRANSIENT, POISON, HAND_BACK)
+PARK = "park"  # the worker does not know the task: given back, held until a worker does
+OUTCOMES = (COMPLETE, FAIL, TRANSIENT, POISON, HAND_BACK, PARK)
 
 # What happens in a pool that a trigger may wait for.
 WORK_ADDED = "work_added"
@@ -53,6 +54,7 @@ NO_GROUP = ""  # to observe only the work that anybody may do
 HEARTBEAT_SECONDS = 5.0
 LEASE_SECONDS = 2 * HEARTBEAT_SECONDS  # a worker that misses two heartbeats is stale
 MAX_RETRIES = 3
+MAX_TRANSIENT = 10
 
 
 class WorkItem(Record):
@@ -81,6 +83,9 @@ class WorkItem(Record):
     claimed_at: float | None = None
     finished_at: float | None = None
     given_back: int = 0  # attempts that were not charged
+    task: str | None = None  # the task to run; None: the pool's handler, command or machine
+    transients: int = 0  # transient failures so far, bounded by the pool's max_transient
+    hold: str | None = None  # why a pending item waits beyond its delay (an unknown task)
 
 
 class NewItem(Record):
@@ -95,6 +100,7 @@ class NewItem(Record):
     group: str | None = None
     key: str | None = None
     backlog: bool = False
+    task: str | None = None
 
 
 class Settlement(Record):
@@ -110,11 +116,13 @@ class Settlement(Record):
 
 
 class Exchange(Record):
-    """The answer to settle-start-claim in one step: a flag a settlement, and the next items."""
+    """The answer to settle-start-claim in one step: one flag per settlement, the next items, and
+    the version of the pool's settings where the exchange asked for items."""
 
     settled: tuple[bool, ...] = ()
     started: bool = True
     items: tuple[WorkItem, ...] = ()
+    version: int | None = None
 
 
 class Document(Record):
@@ -154,6 +162,7 @@ class PoolSettings(Record):
     command: Sequence[str] | None = None  # a program: JSON on stdin, JSON on stdout
     machine: str | None = None  # a YAML machine: the payload is its input, its output the result
     machines: Mapping[str, str] = {}  # names that machines call each other by, and their files
+    tasks: Mapping[str, Mapping[str, str]] = {}  # by name: handler, file and host; set by a push
     directory: str | None = None  # where the handler is imported and the command runs
     environment: Sequence[str] = ()  # names of the variables that workers get besides the usual
     isolation: str = "process"  # each job in a child of its own, or "none": in the worker
@@ -162,6 +171,10 @@ class PoolSettings(Record):
 
     retry_base_seconds: float = 0.4  # before the second attempt, doubled for each one after it
     retry_cap_seconds: float = 300.0
+    max_transient: int | None = (
+        MAX_TRANSIENT  # uncharged transient failures per job; None: no limit
+    )
+    on_lost_contact: str = "continue"  # or "stop": the job ends when the store cannot be reached
 
     launcher: str = "process"  # where workers are started: one of placement/
     launcher_options: Mapping[str, Any] = {}  # its own settings
@@ -191,6 +204,7 @@ class PoolState(Record):
     version: int = 0
     paused: bool = False
     paused_seconds: float | None = None  # how long the pause still lasts; None: until resumed
+    pause_reason: str | None = None
 
 
 class WorkerRegistration(Record):
@@ -204,6 +218,7 @@ class WorkerRegistration(Record):
     lease_seconds: float = LEASE_SECONDS
     metadata: Mapping[str, Any] = {}
     reserved: bool = False
+    tasks: Sequence[str] = ()  # names of the tasks that it can run: items parked for them are freed
     started_at: object = None  # accepted for callers that send one; the store's clock decides
 
 
@@ -225,6 +240,7 @@ class WorkerRecord(Record):
     claims: int = 0
     metadata: Mapping[str, Any] = {}
     reason: str | None = None
+    renewals: int = 0  # fresh leases after outages since the worker's last sign of life
 
     @property
     def is_suspended(self) -> bool:
@@ -306,6 +322,9 @@ class Snapshot(Record):
     oldest_ready_seconds: float | None = None
     next_due_seconds: float | None = None  # until the next delayed item is ready
     paused: bool = False
+    paused_seconds: float | None = None  # until the pause ends; None: until resumed
+    pause_reason: str | None = None
+    parked: Mapping[str, int] = {}  # items held because no worker knows their task, per task
     last_up_at: float | None = None
     last_down_at: float | None = None
     launch_failures: int = 0  # launches in a row that never registered

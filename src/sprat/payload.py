@@ -73,6 +73,11 @@ def pool_name(name: object) -> str:
     return _name(name, "pool name")
 
 
+def task_name(name: object) -> str | None:
+    """The name of a task (`module:function` or another printable text), or None."""
+    return label(name, "task name")
+
+
 def label(value: object, what: str) -> str | None:
     """A tenant, group or idempotency key: any printable text, or None."""
     if value is None:
@@ -137,6 +142,7 @@ def new_item(
     group: str | None = None,
     key: str | None = None,
     backlog: bool = False,
+    task: str | None = None,
 ) -> model.NewItem:
     """Check one item for pushing."""
     return model.NewItem.of(
@@ -150,6 +156,7 @@ def new_item(
             label(group, "group"),
             label(key, "key"),
             backlog is True,
+            task_name(task),
         )
     )
 

@@ -54,6 +54,7 @@ class WorkPool:
         group: str | None = None,
         key: str | None = None,
         backlog: bool = False,
+        task: str | None = None,
         connection: object = None,
     ) -> str:
         """Store one item durably and return its id.
@@ -61,6 +62,7 @@ class WorkPool:
         A higher priority goes first. `delay` seconds pass before it can be claimed. A `group`
         goes only to workers with that capability. The same `key` and payload give the same id,
         the same key with another payload raises KeyConflict. `backlog` parks it until requeued.
+        `task` names the task that runs it; without one it is the pool's handler.
         A `connection` of yours (psycopg) makes it part of your own transaction.
         """
         item = payload.new_item(
@@ -72,6 +74,7 @@ class WorkPool:
             group=group,
             key=key,
             backlog=backlog,
+            task=task,
         )
         return self.push_items([item], connection=connection)[0]
 
@@ -85,6 +88,7 @@ class WorkPool:
         tenant: str | None = None,
         group: str | None = None,
         backlog: bool = False,
+        task: str | None = None,
         connection: object = None,
     ) -> list[str]:
         """Store many items with the same options, all or none, in one step."""
@@ -96,6 +100,7 @@ class WorkPool:
             tenant=tenant,
             group=group,
             backlog=backlog,
+            task=task,
         )
         return self.push_items(payload.many_like(first, payload.each(data)), connection=connection)
 
@@ -337,14 +342,15 @@ class WorkPool:
             self._after_push(self.name)
         return requeued
 
-    def pause(self, seconds: float | None = None) -> None:
-        """Hand out no items for this long, or until `resume`."""
+    def pause(self, seconds: float | None = None, *, reason: str | None = None) -> None:
+        """Hand out no items for this long, or until `resume`; `status` shows the reason."""
         limit = None if seconds is None else payload.seconds(seconds, "the pause")
-        self._backend.pause(self.name, limit)
+        self._backend.pause(self.name, limit, payload.error_text(reason))
 
-    def hold_off(self, seconds: float) -> None:
+    def hold_off(self, seconds: float, *, reason: str | None = None) -> None:
         """Hand out no items for at least this long: a longer pause stays as it is."""
-        self._backend.hold_off(self.name, payload.seconds(seconds, "the pause"))
+        limit = payload.seconds(seconds, "the pause")
+        self._backend.hold_off(self.name, limit, payload.error_text(reason))
 
     def resume(self) -> None:
         self._backend.pause(self.name, 0.0)

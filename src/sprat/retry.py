@@ -24,6 +24,7 @@ class Tally(Record):
     ahead: int = 0
     suspect: bool = False
     given_back: int = 0
+    transients: int = 0
 
 
 class Verdict(Record):
@@ -33,6 +34,7 @@ class Verdict(Record):
     attempts: int
     suspect: bool
     given_back: int
+    transients: int = 0
 
 
 def may_run_ahead(*, suspect: bool, attempts: int, max_retries: int) -> bool:
@@ -40,15 +42,17 @@ def may_run_ahead(*, suspect: bool, attempts: int, max_retries: int) -> bool:
     return not suspect and attempts + 1 < max_retries
 
 
-def after_failure(tally: Tally, outcome: str) -> Verdict:
-    """A job that failed in its worker's hands; a transient failure gives the attempt back."""
+def after_failure(tally: Tally, outcome: str, max_transient: int | None = None) -> Verdict:
+    """A job that ended in its worker's hands without a result. Transient failures (up to
+    `max_transient` of them), a graceful hand-back and an unknown task give the attempt back."""
     started = tally.attempts + (1 if tally.ahead else 0)
-    if outcome in (model.TRANSIENT, model.HAND_BACK) and tally.given_back < GIVE_BACKS:
+    if _gives_back(tally, outcome, max_transient):
         return Verdict(
             status=model.PENDING,
             attempts=tally.attempts if tally.ahead else max(0, started - 1),
             suspect=tally.suspect,
             given_back=tally.given_back + 1,
+            transients=tally.transients + (outcome == model.TRANSIENT),
         )
     out = outcome == model.POISON or started >= tally.max_retries
     return Verdict(
@@ -56,25 +60,40 @@ def after_failure(tally: Tally, outcome: str) -> Verdict:
         attempts=started,
         suspect=False,
         given_back=tally.given_back,
+        transients=tally.transients,
     )
 
 
-def after_crash(tally: Tally, *, never_started: bool = False) -> Verdict:
-    """A job whose worker died; `never_started` when somebody who watched it knows."""
+def _gives_back(tally: Tally, outcome: str, max_transient: int | None) -> bool:
+    if outcome == model.PARK:
+        return True
+    if outcome == model.TRANSIENT:
+        return max_transient is None or tally.transients < max_transient
+    return outcome == model.HAND_BACK and tally.given_back < GIVE_BACKS
+
+
+def after_crash(tally: Tally, *, never_started: bool = False, in_outage: bool = False) -> Verdict:
+    """A job whose worker died; `never_started` when its parent process knows. A worker that was
+    silent since an outage of the store (`in_outage`) may have died of it: the attempt is given
+    back."""
     if tally.ahead:
-        doubtful = tally.ahead == UNANNOUNCED and not never_started
+        doubtful = tally.ahead == UNANNOUNCED and not never_started and not in_outage
         return Verdict(
             status=model.PENDING,
             attempts=tally.attempts,
             suspect=tally.suspect or doubtful,
             given_back=tally.given_back,
+            transients=tally.transients,
         )
+    if in_outage:
+        return after_failure(tally, model.HAND_BACK)
     started = tally.attempts + (1 if tally.suspect else 0)
     return Verdict(
         status=model.POISONED if started >= tally.max_retries else model.PENDING,
         attempts=min(started, tally.max_retries),
         suspect=False,
         given_back=tally.given_back,
+        transients=tally.transients,
     )
 
 

@@ -39,7 +39,7 @@ def changed(now: PoolSettings, changes: Mapping[str, object]) -> PoolSettings:
 
 
 def has_processor(settings: PoolSettings) -> bool:
-    """Whether workers of the pool know what to do."""
+    """Whether the pool says what its workers run: tasks always come with a handler."""
     return (settings.handler, settings.command, settings.machine) != (None, None, None)
 
 
@@ -122,6 +122,18 @@ def _files(value: object, name: str) -> None:
         _text(path, f"{name}.{key}")
 
 
+def _tasks(value: object, name: str) -> None:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{name} must be a mapping from task to its handler, not {value!r}")
+    for task, about in value.items():
+        payload.task_name(task)
+        if not isinstance(about, dict):
+            raise InvalidInput(f"{name}.{task} must be a mapping with handler, file and host")
+        _handler(about.get("handler"), f"{name}.{task}.handler")
+        for key, text in about.items():
+            _text(text, f"{name}.{task}.{key}")
+
+
 def _policy(value: object, name: str) -> None:
     from sprat.scaling import policies
 
@@ -159,6 +171,7 @@ CHECKS: dict[str, Callable[[object, str], object]] = {
     "command": _optional(_command),
     "machine": _optional(_text),
     "machines": _files,
+    "tasks": _tasks,
     "directory": _optional(_text),
     "environment": _variables,
     "isolation": _one_of(*ISOLATIONS),
@@ -166,6 +179,8 @@ CHECKS: dict[str, Callable[[object, str], object]] = {
     "timeout_seconds": _optional(_some_seconds),
     "retry_base_seconds": _seconds,
     "retry_cap_seconds": _seconds,
+    "max_transient": _optional(_whole(0, 1_000_000)),
+    "on_lost_contact": _one_of("continue", "stop"),
     "heartbeat_seconds": _some_seconds,
     "launcher": _launcher,
     "launcher_options": _options,

@@ -174,11 +174,11 @@ class TenantBackend(Backend):
     def configure(self, pool: str, settings: str, version: int | None) -> bool:
         return self._inner.configure(self.pool_in(pool), settings, version)
 
-    def pause(self, pool: str, seconds: float | None) -> None:
-        self._inner.pause(self.pool_in(pool), seconds)
+    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
+        self._inner.pause(self.pool_in(pool), seconds, reason)
 
-    def hold_off(self, pool: str, seconds: float) -> None:
-        self._inner.hold_off(self.pool_in(pool), seconds)
+    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
+        self._inner.hold_off(self.pool_in(pool), seconds, reason)
 
     def request_check(self, pool: str, max_workers: int) -> bool:
         return self._inner.request_check(self.pool_in(pool), max_workers)

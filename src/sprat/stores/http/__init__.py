@@ -163,10 +163,10 @@ class HttpBackend(Backend):
     def configure(self, pool: str, settings: str, version: int | None) -> bool:
         return bool(self._call("configure", pool=pool, settings=settings, version=version))
 
-    def pause(self, pool: str, seconds: float | None) -> None:
+    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
         self._call("pause", pool=pool, seconds=seconds)
 
-    def hold_off(self, pool: str, seconds: float) -> None:
+    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
         self._call("hold_off", pool=pool, seconds=seconds)
 
     def request_check(self, pool: str, max_workers: int) -> bool:

@@ -153,12 +153,12 @@ class MemoryBackend(Backend):
             self._changed.notify_all()
             return configured
 
-    def pause(self, pool: str, seconds: float | None) -> None:
+    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
         with self._changed:
             work.pause(self._state, pool, seconds, self._now())
             self._changed.notify_all()
 
-    def hold_off(self, pool: str, seconds: float) -> None:
+    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
         with self._changed:
             work.hold_off(self._state, pool, seconds, self._now())
 

@@ -104,10 +104,10 @@ class PostgresBackend(Backend):
     def configure(self, pool: str, settings: str, version: int | None) -> bool:
         return self._write(pools.configure, pool, settings, version)
 
-    def pause(self, pool: str, seconds: float | None) -> None:
+    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
         self._write(pools.pause, pool, seconds)
 
-    def hold_off(self, pool: str, seconds: float) -> None:
+    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
         self._write(pools.hold_off, pool, seconds)
 
     def request_check(self, pool: str, max_workers: int) -> bool:

@@ -163,7 +163,7 @@ def _call(
     for row in rows[1:]:
         took(pool, "wait", now - row[4])
         items.append(_claimed(row, pool, worker_id, now))
-    return model.Exchange.of((settled, started, tuple(items))), now
+    return model.Exchange.of((settled, started, tuple(items), None)), now
 
 
 def _settled(
@@ -194,6 +194,7 @@ def _claimed(row: tuple[Any, ...], pool: str, worker_id: str | None, now: float)
             *(priority, tenant or None, group or None, key, worker_id, epoch, token),
             None if checkpoint is None else jsontext.loads(checkpoint),
             *(progress, note, None, error, created_at, None, now, None, given_back),
+            *(None, 0, None),
         )
     )
 

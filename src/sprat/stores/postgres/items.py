@@ -131,7 +131,7 @@ def _push(tx: Transaction, values: tuple[Any, ...], items: Sequence[model.NewIte
 def _columns(items: Sequence[model.NewItem]) -> list[Any]:
     """The items column by column. Where all have the same value, it is sent once."""
     columns = (list(column) for column in zip(*items, strict=True))
-    ids, data, retries, priority, delay, tenant, group, key, backlog = columns
+    ids, data, retries, priority, delay, tenant, group, key, backlog, _ = columns
     return [
         *(texts(ids), texts(data), _short(retries), _short(priority), _short(delay)),
         *(_labels(tenant), _labels(group), texts(key) if any(key) else None, _short(backlog)),

@@ -37,7 +37,7 @@ def item_of(row: tuple[Any, ...]) -> model.WorkItem:
     for place in (13, 16):  # checkpoint and result
         if values[place] is not None:
             values[place] = jsontext.loads(values[place])
-    return model.WorkItem.of(values)
+    return model.WorkItem.of([*values, None, 0, None])
 
 
 def worker_of(row: tuple[Any, ...]) -> model.WorkerRecord:

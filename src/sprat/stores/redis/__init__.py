@@ -126,10 +126,10 @@ class RedisBackend(Backend):
     def configure(self, pool: str, settings: str, version: int | None) -> bool:
         return pools.configure(self._link, pool, settings, version)
 
-    def pause(self, pool: str, seconds: float | None) -> None:
+    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
         pools.pause(self._link, pool, seconds)
 
-    def hold_off(self, pool: str, seconds: float) -> None:
+    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
         pools.hold_off(self._link, pool, seconds)
 
     def request_check(self, pool: str, max_workers: int) -> bool:

@@ -33,7 +33,7 @@ def push(link: Link, pool: str, items: Sequence[model.NewItem]) -> list[str]:
     options: dict[tuple[object, ...], int] = {}  # many items have the same
     values: list[str | int] = []
     for new in items:
-        item_id, data, max_retries, priority, delay, tenant, group, key, backlog = new
+        item_id, data, max_retries, priority, delay, tenant, group, key, backlog, _ = new
         about = (max_retries, priority, delay, tenant, group, backlog)
         number = options.get(about)
         if number is None:
@@ -78,6 +78,7 @@ def exchange(
             tuple([digit == "1" for digit in settled]),
             was_started == 1,
             tuple([item for run in runs for item in handed_out(run, pool, worker_id)]),
+            None,
         )
     )
 

@@ -43,7 +43,7 @@ def item_of(row: list[Any]) -> model.WorkItem:
     for place in (19, 20, 21):
         if row[place] is not None:
             row[place] /= 1e6
-    return model.WorkItem.of(row)
+    return model.WorkItem.of([*row, None, 0, None])
 
 
 def handed_out(run: list[Any], pool: str, worker_id: str) -> list[model.WorkItem]:
@@ -55,7 +55,7 @@ def handed_out(run: list[Any], pool: str, worker_id: str) -> list[model.WorkItem
         *("", pool, None, model.CLAIMED, attempts, max_retries, priority, tenant or None),
         *(group or None, key, worker_id, 0, "", checkpoint and jsontext.loads(checkpoint)),
         *(progress and float(progress), note, None, error, 0.0, None, claimed_at / 1e6, None),
-        given_back,
+        *(given_back, None, 0, None),
     ]
     items = []
     for item_id, data, epoch, token, created_at in zip(*[iter(values)] * 5, strict=True):
@@ -72,7 +72,7 @@ def worker_of(row: Sequence[Any]) -> model.WorkerRecord:
         values[place] /= 1e6
     names, texts = values[13][::2], values[13][1::2]
     values[13] = {n: jsontext.loads(text) for n, text in zip(names, texts, strict=True)}
-    return model.WorkerRecord.of(values)
+    return model.WorkerRecord.of([*values, 0])
 
 
 def pairs(metadata: Mapping[str, Any]) -> list[str]:

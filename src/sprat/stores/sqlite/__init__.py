@@ -102,10 +102,10 @@ class SqliteBackend(Backend):
     def configure(self, pool: str, settings: str, version: int | None) -> bool:
         return self._write_synced(pools.configure, pool, settings, version)
 
-    def pause(self, pool: str, seconds: float | None) -> None:
+    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
         self._write_synced(pools.pause, pool, seconds)
 
-    def hold_off(self, pool: str, seconds: float) -> None:
+    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
         self._write(pools.hold_off, pool, seconds)
 
     def request_check(self, pool: str, max_workers: int) -> bool:

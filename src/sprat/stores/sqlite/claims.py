@@ -84,7 +84,7 @@ def exchange(
     settled = tuple([_settle(tx, one) for one in settlements])
     started = start is None or _start(tx, start)
     items = _claim(tx, pool, worker, claim, announced) if worker and claim else ()
-    return model.Exchange.of((settled, started, items))
+    return model.Exchange.of((settled, started, items, None))
 
 
 # -- claiming -----------------------------------------------------------------------------------
@@ -147,6 +147,7 @@ def _claimed(
             *(priority, tenant or None, group or None, key, worker_id, epoch + 1, token),
             None if checkpoint is None else jsontext.loads(checkpoint),
             *(progress, note, None, error, created_at, None, now, None, given_back),
+            *(None, 0, None),
         )
     )
 

@@ -109,6 +109,6 @@ def exchange(
     item = model.WorkItem.of(
         (item_id, pool, jsontext.loads(data), model.CLAIMED, attempts + 1, max_retries, priority,
          None, None, key, worker_id, epoch + 1, token, saved, progress, note, None, error,
-         created_at, None, now, None, given_back)
+         created_at, None, now, None, given_back, None, 0, None)
     )  # fmt: skip
-    return model.Exchange.of(((True,) if settlements else (), True, (item,)))
+    return model.Exchange.of(((True,) if settlements else (), True, (item,), None))

@@ -173,7 +173,7 @@ def _same_payload(known: tuple[str, str], item: model.NewItem) -> str:
 
 def _shared(pool: str, item: model.NewItem, now: float) -> tuple[object, ...]:
     """The values of its row, but for id and payload."""
-    _, _, max_retries, priority, delay, tenant, group, key, backlog = item
+    _, _, max_retries, priority, delay, tenant, group, key, backlog, _ = item
     run_at = now + delay if delay and not backlog else None
     status = model.BACKLOG if backlog else model.PENDING
     return (
