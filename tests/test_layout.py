@@ -32,7 +32,7 @@ RUNGS = (
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
     {"placement"},
     {"backend", "lifecycle", "settings", "trigger", "yaml_tree"},
-    {"simulation", "machine"},
+    {"simulation", "machine", "claim_tokens"},
     {"stores.memory", "stores.sqlite", "stores.postgres", "stores.redis", "stores.http"},
     {"pool"},
     {"registry"},

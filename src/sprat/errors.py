@@ -28,6 +28,10 @@ class UnknownWorker(Unknown):
     """No worker has this id."""
 
 
+class NotClaimedHere(SpratError):
+    """The item exists, but this process did not claim it and so has no token to settle it with."""
+
+
 class StoreError(SpratError):
     """The store itself is in the way."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sprat import jsontext, model, payload
+from sprat import claim_tokens, jsontext, model, payload
 from sprat.backend import Backend, ClaimRef, WorkerRef
-from sprat.errors import InvalidInput, UnknownItem
+from sprat.errors import InvalidInput, NotClaimedHere, UnknownItem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     Item = model.WorkItem | str
     Worker = model.WorkerRecord | str
 
-REMEMBERED_CLAIMS = 10_000  # at least so many tokens are kept for callers that settle by id
 MAX_CLAIM = 1000
 
 
 class WorkPool:
     """A named set of items. `complete` and `fail` take the claimed item, or its id when this
-    object made the claim; passing a WorkerRecord instead of a worker's id also fences the
+    process made the claim; passing a WorkerRecord instead of a worker's id also fences the
     worker's incarnation."""
 
     def __init__(
@@ -29,13 +28,13 @@ class WorkPool:
         name: str,
         after_push: Callable[[str], None] = lambda pool: None,
         after_configure: Callable[[str], None] = lambda pool: None,
+        tokens: claim_tokens.ClaimTokens | None = None,
     ) -> None:
         self.name = payload.pool_name(name)
         self._backend = backend
         self._after_push = after_push
         self._after_configure = after_configure
-        self._tokens: dict[str, str | None] = {}
-        self._older_tokens: dict[str, str | None] = {}
+        self._tokens = tokens or claim_tokens.of_store(backend)
         self._known: tuple[Worker | None, WorkerRef | None] = (None, None)
 
     def __repr__(self) -> str:
@@ -201,7 +200,7 @@ class WorkPool:
             announced=announced,
         )
         if answer.items:
-            self._remember(answer.items)
+            self._tokens.remember(answer.items)
         return answer
 
     def completion(
@@ -258,16 +257,15 @@ class WorkPool:
         return self.settle_many([settlement])[0]
 
     def _claim(self, item: Item) -> ClaimRef:
-        if isinstance(item, str):
-            token = self._tokens.get(item) or self._older_tokens.get(item)
-            return ClaimRef.of((item, token))
-        return ClaimRef.of((item.id, item.token))
-
-    def _remember(self, items: Sequence[model.WorkItem]) -> None:
-        for item in items:
-            self._tokens[item.id] = item.token
-        if len(self._tokens) > REMEMBERED_CLAIMS:
-            self._older_tokens, self._tokens = self._tokens, {}
+        if not isinstance(item, str):
+            return ClaimRef.of((item.id, item.token))
+        token = self._tokens.token(item)
+        if token is None:
+            raise NotClaimedHere(
+                f"this process has not claimed the item {self.get(item).id!r}: "
+                "pass the item that `claim` returned, or settle it in the process that claimed it"
+            )
+        return ClaimRef.of((item, token))
 
     # -- while a job runs -------------------------------------------------------------------
 

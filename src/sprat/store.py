@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from sprat import model
+from sprat import claim_tokens, model
 from sprat.errors import InvalidInput, MissingExtra
 from sprat.pool import WorkPool
 from sprat.registry import Workers
@@ -30,12 +30,17 @@ class Store:
         self.backend = backend
         self.url = url  # as another process on this machine can open it
         self.workers = Workers(backend)
+        self._tokens = claim_tokens.of_store(backend, url)
         self._settings: dict[str, tuple[model.PoolSettings, float]] = {}  # until when they hold
 
     def pool(self, name: str) -> WorkPool:
         """The pool of this name; it comes into being with its first item or setting."""
         return WorkPool(
-            self.backend, name, after_push=self._after_push, after_configure=self._after_configure
+            self.backend,
+            name,
+            after_push=self._after_push,
+            after_configure=self._after_configure,
+            tokens=self._tokens,
         )
 
     def _after_push(self, pool: str) -> None:

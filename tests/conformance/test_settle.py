@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sprat import model, retry
-from sprat.errors import UnknownItem, UnknownWorker
+from sprat.errors import NotClaimedHere, UnknownItem, UnknownWorker
 from sprat.model import Settlement, WorkerRecord, WorkItem
 from sprat.pool import WorkPool
 from sprat.store import Store
@@ -192,21 +192,6 @@ def test_finished_item_shows_the_worker_that_settled_it(
     assert pool.get(claimed).claimed_by == "w1"
 
 
-def test_pool_remembers_the_tokens_of_its_claims(pool: WorkPool, claimed: WorkItem) -> None:
-    assert pool.complete(claimed.id, "by id")
-    assert pool.get(claimed.id).result == "by id"
-
-
-def test_settle_by_another_store_with_the_item_is_fine(
-    pool: WorkPool, claimed: WorkItem, open_again: Callable[[], Store]
-) -> None:
-    other = open_again().pool("papers")
-    assert not other.complete(claimed.id, "it does not know the token")
-    assert pool.get(claimed).status == "claimed"
-    assert other.complete(claimed, "it was given the token")
-    assert pool.get(claimed).result == "it was given the token"
-
-
 # -- claimed ahead ------------------------------------------------------------------------------
 
 
@@ -341,7 +326,8 @@ def test_unclaimed_item_cannot_be_settled(pool: WorkPool, outcome: str) -> None:
     item = pool.get(pool.push("work"))
     assert item.token is None
     assert not SETTLES[outcome](pool, item)
-    assert not SETTLES[outcome](pool, item.id)
+    with pytest.raises(NotClaimedHere):
+        SETTLES[outcome](pool, item.id)
     assert pool.get(item) == item
 
 

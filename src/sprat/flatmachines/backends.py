@@ -2,7 +2,8 @@
 
 What they promise stays (an unknown id is a KeyError, `fail` is tried again at once or poisoned),
 with our fences underneath: an item is claimed by one worker, and the result of a worker that was
-given up changes nothing (it is logged). A worker that claims and never registered is registered.
+given up changes nothing (it is logged). A result for an item that this process did not claim raises
+NotClaimedHere. A worker that claims and never registered is registered.
 """
 
 from __future__ import annotations
@@ -123,13 +124,9 @@ class Work:
         self._store = store
         self._released = {} if released is None else released
         self._lease = lease_seconds
-        self._pools: dict[str, Pool] = {}
 
     def pool(self, name: str) -> Pool:
-        """The pool of this name: the same object each time, for it knows what it has claimed."""
-        if name not in self._pools:
-            self._pools[name] = Pool(self._store, name, self._released, self._lease)
-        return self._pools[name]
+        return Pool(self._store, name, self._released, self._lease)
 
 
 class Pool:
