@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from houses import Client, House
 
 
@@ -76,6 +79,102 @@ def test_failed_work_is_tried_again(pusher: Client, worker: Client) -> None:
         result = {"work_id": work["work_id"], "token": work["token"], "status": "failed"}
         worker("POST", "/work/result", {**result, "error": "no disk"})
     assert pusher("GET", f"/api/v1/pools/a/jobs/{work['work_id']}").body["status"] == "poisoned"
+
+
+def reported(pusher: Client, worker: Client, **body: Any) -> dict[str, Any]:
+    """A job with one attempt after its worker reported this, and the answer to the report."""
+    push(pusher, "a", {"data": 1, "max_retries": 1})
+    work = worker("POST", "/work/request", {"worker_id": "w"}).body
+    claim = {"work_id": work["work_id"], "token": work["token"]}
+    reply = worker("POST", "/work/result", {**claim, **body})
+    job = pusher("GET", f"/api/v1/pools/a/jobs/{work['work_id']}").body
+    return {**job, "reply": reply}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": "boom"},
+        {"error_message": "boom"},
+        {"success": False, "error_message": "boom"},
+        {"status": "FAILED", "error_message": "boom", "completed_at": "2026-01-01T00:00:00Z"},
+        {"status": "failed", "error": "boom"},
+        {"status": "Error", "error": "boom", "result": {"rows": 3}},
+    ],
+)
+def test_every_form_of_failure_is_stored_as_failed(
+    pusher: Client, worker: Client, body: dict[str, Any]
+) -> None:
+    job = reported(pusher, worker, **body)
+    assert job["reply"].body == {"accepted": True}
+    assert (job["status"], job["error"], job["result"]) == ("poisoned", "boom", None)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"success": False}, "the worker reported a failure without an error"),
+        ({"status": "FAILED"}, "the worker reported a failure without an error"),
+        ({"error": ""}, "the worker reported a failure without an error"),
+        ({"success": False, "exit_code": 3}, "exit code 3"),
+        ({"exit_code": 3, "worker_id": "w"}, "exit code 3"),
+    ],
+)
+def test_a_failure_without_a_text_is_stored_as_failed(
+    pusher: Client, worker: Client, body: dict[str, Any], error: str
+) -> None:
+    job = reported(pusher, worker, **body)
+    assert (job["status"], job["error"]) == ("poisoned", error)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"success": True, "exit_code": 0, "worker_id": "w", "error_message": None},
+        {"success": True, "error": ""},
+        *({"status": word} for word in ("COMPLETED", "completed", "done", "Success")),
+    ],
+)
+def test_every_form_of_success_is_stored_as_done(
+    pusher: Client, worker: Client, body: dict[str, Any]
+) -> None:
+    job = reported(pusher, worker, result={"rows": 3}, **body)
+    assert (job["status"], job["result"], job["error"]) == ("done", {"rows": 3}, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"success": True, "error": "boom"}, "contradicts"),
+        ({"success": True, "exit_code": 1}, "contradicts"),
+        ({"status": "completed", "error_message": "boom"}, "contradicts"),
+        ({"status": "completed", "success": False}, "contradicts"),
+        ({"status": "failed", "success": True}, "contradicts"),
+        ({"status": "cancelled", "success": True}, "contradicts"),
+        ({"status": "RUNNING"}, "use completed, failed, cancelled, transient or poisoned"),
+        ({"status": "odd"}, "use completed, failed, cancelled, transient or poisoned"),
+        ({"eror": "boom"}, "unknown field `eror`"),
+    ],
+)
+def test_a_report_that_cannot_be_understood_changes_nothing(
+    pusher: Client, worker: Client, body: dict[str, Any], message: str
+) -> None:
+    job = reported(pusher, worker, **body)
+    assert job["reply"].status == 422
+    assert message in job["reply"].body["message"]
+    assert job["status"] == "claimed"
+
+
+def test_work_that_its_worker_cancelled_is_over(pusher: Client, worker: Client) -> None:
+    job = reported(pusher, worker, status="CANCELLED")
+    assert (job["reply"].body, job["status"]) == ({"accepted": True}, "cancelled")
+    again = {"work_id": job["id"], "token": "any", "status": "cancelled"}
+    assert worker("POST", "/work/result", again).body == {"accepted": True}
+    push(pusher, "a", {"data": 1})
+    work = worker("POST", "/work/request", {"worker_id": "w"}).body
+    wrong = {"work_id": work["work_id"], "token": "wrong", "status": "cancelled"}
+    assert worker("POST", "/work/result", wrong).body == {"accepted": False}
 
 
 def test_a_worker_that_holds_work_has_to_prove_itself(pusher: Client, worker: Client) -> None:

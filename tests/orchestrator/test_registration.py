@@ -19,13 +19,13 @@ def about(worker_id: str = "w1", port: int = 5003, **more: Any) -> dict[str, Any
     }
 
 
-def running(house: House, worker: Client, worker_id: str) -> dict[str, Any]:
+def running(house: House, worker: Client, worker_id: str, **job: Any) -> dict[str, Any]:
     """A job that this worker has claimed."""
     pusher = house.client("pusher")
-    pusher("POST", "/api/v1/pools/backtesting/jobs", {"data": worker_id})
+    pusher("POST", "/api/v1/pools/backtesting/jobs", {"data": worker_id, **job})
     reply = worker("POST", "/api/v1/pools/backtesting/claim", {"worker_id": worker_id})
-    (job,) = reply.body["jobs"]
-    return dict(job)
+    (claimed,) = reply.body["jobs"]
+    return dict(claimed)
 
 
 def test_a_worker_registers_and_is_available(worker: Client, viewer: Client) -> None:
@@ -110,6 +110,57 @@ def test_finished_operations_are_settled_when_their_worker_comes_back(
     assert (found["status"], found["result"]) == ("done", {"profit": 2})
     again = me("POST", REGISTER, about(completed_operations=finished)).body
     assert again["settled_operations"] == [], "what is over is skipped"
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "error"),
+    [
+        ({"status": "FAILED", "error_message": "no memory"}, "poisoned", "no memory"),
+        ({"status": "failed", "error": "no memory"}, "poisoned", "no memory"),
+        ({"error": "no memory"}, "poisoned", "no memory"),
+        ({"success": False, "error_message": "no memory"}, "poisoned", "no memory"),
+        ({"status": "COMPLETED", "result": {"profit": 2}}, "done", None),
+        ({"status": "CANCELLED"}, "cancelled", None),
+    ],
+)
+def test_a_finished_operation_is_stored_as_it_ended(
+    house: House, worker: Client, how: dict[str, Any], status: str, error: str | None
+) -> None:
+    me = worker.speaking(worker("POST", REGISTER, about()).body["secret"])
+    job = running(house, me, "w1", max_retries=1)
+    finished = {"operation_id": job["id"], "completed_at": "2026-01-15T11:00:00Z", **how}
+    reply = me("POST", REGISTER, about(completed_operations=[finished])).body
+    assert reply["settled_operations"] == [job["id"]]
+    stored = house.store.get(job["id"])
+    assert (stored.status, stored.error) == (status, error)
+
+
+def test_a_failed_operation_with_attempts_left_waits_again(house: House, worker: Client) -> None:
+    me = worker.speaking(worker("POST", REGISTER, about()).body["secret"])
+    job = running(house, me, "w1", max_retries=2)
+    failed = {"operation_id": job["id"], "status": "FAILED", "error_message": "no memory"}
+    me("POST", REGISTER, about(completed_operations=[failed]))
+    stored = house.store.get(job["id"])
+    assert (stored.status, stored.attempts, stored.error) == ("pending", 1, "no memory")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"status": "RUNNING"},
+        {"status": "COMPLETED", "error_message": "no memory"},
+        {"stauts": "FAILED"},
+    ],
+)
+def test_one_report_that_cannot_be_understood_refuses_all_of_them(
+    house: House, worker: Client, wrong: dict[str, Any]
+) -> None:
+    me = worker.speaking(worker("POST", REGISTER, about()).body["secret"])
+    job = running(house, me, "w1")
+    reports = [{"operation_id": job["id"], "result": 1}, {"operation_id": job["id"], **wrong}]
+    assert me("POST", REGISTER, about(completed_operations=reports)).status == 422
+    assert house.store.get(job["id"]).status == "claimed"
+    assert me("POST", REGISTER, about(completed_operation=reports)).status == 422
 
 
 def test_a_worker_that_proves_itself_keeps_its_operation(house: House, worker: Client) -> None:

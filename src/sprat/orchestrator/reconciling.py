@@ -12,36 +12,20 @@ from collections.abc import Iterable
 from sprat import model
 from sprat.backend import Backend
 from sprat.errors import UnknownItem
-from sprat.record import Record
-
-
-class Finished(Record):
-    """One operation that the worker completed; `result` is JSON text."""
-
-    operation_id: str
-    token: str | None = None
-    result: str | None = None
-    error: str | None = None
+from sprat.orchestrator import outcomes
 
 
 def settle_finished(
-    backend: Backend, worker_id: str, finished: Iterable[Finished], *, is_proven: bool
+    backend: Backend, worker_id: str, finished: Iterable[model.Settlement], *, is_proven: bool
 ) -> list[str]:
     """Settle what this worker still holds; the ids that were. The claim's token proves it, or the
     worker's secret."""
     settled = []
-    for one in finished:
-        item = _held(backend, one.operation_id, worker_id)
-        if item is None or not (is_proven or one.token == item.token):
+    for ended in finished:
+        item = _held(backend, ended.item_id, worker_id)
+        if item is None or not (is_proven or ended.token == item.token):
             continue
-        settlement = model.Settlement(
-            item_id=item.id,
-            token=item.token,
-            outcome=model.COMPLETE if one.error is None else model.FAIL,
-            result=one.result if one.error is None else None,
-            error=one.error,
-        )
-        if backend.exchange(item.pool, settlements=(settlement,)).settled[0]:
+        if outcomes.settle(backend, item, ended.replace(token=item.token)):
             settled.append(item.id)
     return settled
 

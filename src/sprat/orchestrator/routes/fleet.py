@@ -9,7 +9,7 @@ import msgspec
 from sprat import jsontext, model, payload
 from sprat.backend import WorkerRef
 from sprat.errors import InvalidInput, UnknownWorker
-from sprat.orchestrator import fleet, reconciling, views, worker_secret
+from sprat.orchestrator import fleet, outcomes, reconciling, views, worker_secret
 from sprat.orchestrator.roles import CONTROLLER, VIEWER, WORKER
 from sprat.orchestrator.route import Call, Table
 
@@ -18,16 +18,14 @@ table = Table("registration")
 ENDPOINT = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 
 
-class CompletedOperation(msgspec.Struct, kw_only=True):
-    """An operation that the worker finished while it could not tell anybody."""
+class CompletedOperation(outcomes.Report, kw_only=True):
+    """An operation that ended while the worker could not report it."""
 
     operation_id: views.Name
     token: str | None = None
-    result: Any = None
-    error: str | None = None
 
 
-class Registration(msgspec.Struct, kw_only=True):
+class Registration(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A worker that has started and can be reached."""
 
     worker_id: views.Name
@@ -144,7 +142,7 @@ def _register(call: Call) -> Any:
     settled = reconciling.settle_finished(
         backend,
         worker_id,
-        map(_finished, asked.completed_operations),
+        [_ended(one) for one in asked.completed_operations],
         is_proven=current is not None,
     )
     made = _made(call, worker_id, current)
@@ -197,13 +195,9 @@ def _proven(call: Call, worker_id: str) -> model.WorkerRecord | None:
     return found if proven == found.incarnation else None
 
 
-def _finished(given: CompletedOperation) -> reconciling.Finished:
-    return reconciling.Finished(
-        operation_id=payload.label(given.operation_id, "operation id") or "",
-        token=given.token,
-        result=None if given.result is None else payload.encode(given.result, "result"),
-        error=payload.error_text(given.error),
-    )
+def _ended(given: CompletedOperation) -> model.Settlement:
+    operation_id = payload.label(given.operation_id, "operation id") or ""
+    return outcomes.settlement(given, operation_id, given.token)
 
 
 def _deregister(call: Call) -> Any:

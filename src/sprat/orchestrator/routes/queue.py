@@ -9,7 +9,7 @@ import msgspec
 from sprat import jsontext, model, payload
 from sprat.backend import Backend, WorkerRef
 from sprat.errors import InvalidInput
-from sprat.orchestrator import audit, checks, keys, views, worker_secret
+from sprat.orchestrator import audit, checks, keys, outcomes, views, worker_secret
 from sprat.orchestrator.refusal import Refusal, not_found
 from sprat.orchestrator.roles import ADMIN, CONTROLLER, VIEWER, WORKER
 from sprat.orchestrator.route import Answer, Call, Table
@@ -46,7 +46,7 @@ class ScaleSetConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     poll_interval_seconds: Annotated[float, msgspec.Meta(gt=0, le=86400)] = 30
 
 
-class WorkRequest(msgspec.Struct, kw_only=True):
+class WorkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A worker that wants work; it is registered when it asks for the first time."""
 
     worker_id: views.Name
@@ -68,21 +68,18 @@ class Work(msgspec.Struct, kw_only=True):
     secret: str
 
 
-class WorkResult(msgspec.Struct, kw_only=True):
+class WorkResult(outcomes.Report, kw_only=True):
+    """The end of a piece of work. `token` proves the claim; `worker_id` is not needed."""
+
     work_id: views.Name
     token: views.Name
-    status: str = "completed"
-    result: Any = None
-    error: str | None = None
+    worker_id: views.Name | None = None
 
 
 class Accepted(msgspec.Struct, kw_only=True):
     """False: the work was given to another worker, and nothing was changed."""
 
     accepted: bool
-
-
-OUTCOMES = {"completed": model.COMPLETE, "failed": model.FAIL, "transient": model.TRANSIENT}
 
 
 @table(
@@ -177,7 +174,7 @@ async def request_work(call: Call) -> Any:
     example={"work_id": "018f", "token": "5d41", "status": "completed", "result": {"rows": 12}},
 )
 async def report_result(call: Call) -> Any:
-    """Report what became of a piece of work."""
+    """Report how a piece of work ended."""
     return {"accepted": await call.run(_report, call)}
 
 
@@ -265,16 +262,10 @@ async def _claimed(call: Call, pool: str, ref: WorkerRef) -> model.WorkItem | No
 
 def _report(call: Call) -> bool:
     asked = call.body
-    if asked.status not in OUTCOMES:
-        raise InvalidInput(f"unknown status: one of {', '.join(OUTCOMES)}")
-    item = call.backend.item(checks.item_id(asked.work_id))
-    settlement = model.Settlement(
-        item_id=item.id,
-        token=payload.label(asked.token, "token"),
-        outcome=OUTCOMES[asked.status],
-        result=None if asked.result is None else payload.encode(asked.result, "result"),
-        error=payload.error_text(asked.error),
+    ended = outcomes.settlement(
+        asked, checks.item_id(asked.work_id), payload.label(asked.token, "token")
     )
-    settled = call.backend.exchange(item.pool, settlements=(settlement,)).settled[0]
+    item = call.backend.item(ended.item_id)
+    settled = outcomes.settle(call.backend, item, ended)
     call.state.lobby.changed(call.full_pool(item.pool))
     return settled
