@@ -95,6 +95,23 @@ def test_a_push_that_somebody_is_on_the_way_for_does_not() -> None:
     assert waiting.passes == alone.passes + 1  # for the third, which two do not take
 
 
+@pytest.mark.parametrize("options", [{}, {"wait_seconds": 30.0}])
+def test_idle_workers_of_the_default_policy_leave_where_starts_are_quick(
+    options: dict[str, float],
+) -> None:
+    jobs = trace(*((60.0 * n, 2.0) for n in range(10)))
+    pool = model.PoolSettings(policy_options=options, idle_seconds=1.0)
+    seen = simulate(jobs, pool, cold_start_seconds=0.5, on_push=True)
+    assert seen.launches == 10
+    assert seen.paid_seconds == pytest.approx(10 * (0.5 + 2.0 + 1.0))
+
+
+def test_idle_workers_of_the_default_policy_keep_the_minimum() -> None:
+    pool = model.PoolSettings(min_workers=1, idle_seconds=1.0)
+    seen = simulate(trace((0.0, 2.0), (60.0, 2.0)), pool, cold_start_seconds=0.5, on_push=True)
+    assert seen.launches == 1
+
+
 def test_passes_without_anything_to_decide_are_left_out() -> None:
     seen = replay(trace((0, 1), (1000, 1)), Keep(1), Terms(cold_start_seconds=0))
     assert seen.passes < 10

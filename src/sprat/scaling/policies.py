@@ -2,9 +2,9 @@
 
 A policy is a module with a NAME, a record `Options` with its defaults, CHECKS for each of them, and
 `decide(seen, settings)`, a pure function. It may have more: `check(settings)` looks at all settings
-together; `is_needed`, `look_again_in` and `wants_history` are as below; REMEMBERS and
-HISTORY_SECONDS say what it wants to see besides the snapshot (see insight.py). A module is imported
-when a pool asks for it: workers are short-lived.
+together; `is_needed`, `look_again_in`, `wants_history` and `leaves_when_idle` (or the constant
+LEAVES_WHEN_IDLE) are as below; REMEMBERS and HISTORY_SECONDS say what it wants to see besides the
+snapshot (see insight.py). A module is imported when a pool asks for it: workers are short-lived.
 """
 
 from __future__ import annotations
@@ -60,6 +60,15 @@ def is_needed(seen: Snapshot, settings: PoolSettings, worker_id: str) -> bool:
     if getattr(policy, "LEAVES_WHEN_IDLE", False):
         return seen.active <= settings.min_workers
     return worker_id not in decide(seen, settings).drain
+
+
+def leaves_when_idle(settings: PoolSettings, cold_start_seconds: float) -> bool:
+    """Whether a worker leaves by itself after `idle_seconds`, unless the fleet is at its minimum,
+    where starts take this long. False: the policy drains it when it is not wanted."""
+    policy = find(settings.policy)
+    if hasattr(policy, "leaves_when_idle"):
+        return bool(policy.leaves_when_idle(settings, cold_start_seconds))
+    return bool(getattr(policy, "LEAVES_WHEN_IDLE", False))
 
 
 def look_again_in(seen: Snapshot, settings: PoolSettings) -> float | None:

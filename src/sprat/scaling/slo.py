@@ -24,11 +24,15 @@ FREE_START_SECONDS = 1.0  # nobody is let wait for the sake of a start that take
 
 
 def cold_start(seen: Snapshot, settings: PoolSettings, own: Options) -> float:
-    if own.cold_start_seconds is not None:
-        return own.cold_start_seconds
+    stated = stated_cold_start(settings, own)
+    return starts.cold_start(seen.memory, settings.launcher) if stated is None else stated
+
+
+def stated_cold_start(settings: PoolSettings, own: Options) -> float | None:
+    """Without measuring; None: it has to be measured."""
     if not settings.policy_options and settings.launcher == "process":
         return starts.USUAL_START_SECONDS["process"]  # no target is stated: nothing to weigh
-    return starts.cold_start(seen.memory, settings.launcher)
+    return own.cold_start_seconds
 
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
@@ -55,6 +59,13 @@ def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
 
         least = max(least, plan.floor(plan.outlook(seen, settings, own, taken)))
     return 0 < seen.active <= least
+
+
+def leaves_when_idle(settings: PoolSettings, cold_start_seconds: float) -> bool:
+    """Whether idle workers leave by themselves where starts take this long: where a start is free,
+    no pass drains them."""
+    stated = stated_cold_start(settings, Options(**settings.policy_options))
+    return (cold_start_seconds if stated is None else stated) <= FREE_START_SECONDS
 
 
 def wants_history(seen: Snapshot, settings: PoolSettings) -> bool:

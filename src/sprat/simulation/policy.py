@@ -99,7 +99,7 @@ def simulate(
     watch: Watcher | None = None,
 ) -> Outcome:
     """Replay a trace through the policy that the settings name, with their bounds."""
-    leaves = getattr(policies.find(settings.policy), "LEAVES_WHEN_IDLE", False)
+    leaves = policies.leaves_when_idle(settings, cold_start_seconds)
     terms = Terms(
         cold_start_seconds=cold_start_seconds,
         min_workers=settings.min_workers,

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     Watcher = Callable[[Fleet], None]
 
 TAIL_SECONDS = 3600.0  # a fleet that has not shrunk so long after the last job is counted as it is
-TRIGGER_SECONDS = 1.0  # between two passes that jobs called for
+TRIGGER_SECONDS = 1.0  # between two passes that jobs called for,
+QUICK_TRIGGER_SECONDS = 0.05  # or a cold start, if that is shorter: a pass takes about as long
 
 
 class Outcome(Record):
@@ -79,6 +80,7 @@ def replay(
     """The trace from its first job until all are done and the fleet has left."""
     fleet = Fleet(trace, terms)
     fleet.advance(0.0)  # what is there from the beginning is seen by the first pass
+    between = min(TRIGGER_SECONDS, max(QUICK_TRIGGER_SECONDS, terms.cold_start_seconds))
     passes = 0
     tick = 0
     while not _is_over(fleet):
@@ -89,7 +91,7 @@ def replay(
         tick = _next_tick(fleet, sizer, tick)
         at = tick * sizer.poll_seconds
         while terms.on_push:
-            reached = fleet.advance(at, fleet.now + TRIGGER_SECONDS)
+            reached = fleet.advance(at, fleet.now + between)
             if reached >= at:
                 break
             sizer.poll(fleet)
