@@ -15,7 +15,7 @@ import select
 import sys
 
 from sprat import jsontext
-from sprat.processor import Outcome
+from sprat.processor import Outcome, failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _be_the_child(work: Callable[[], Outcome], write: int, leash: int) -> None:
         _put_on(leash)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        outcome = jsontext.dumps(work()).encode(errors="surrogatepass") + END
+        outcome = jsontext.dumps(_outcome(work)).encode(errors="surrogatepass") + END
         finish_triggers()
         _flush()
         while outcome:
@@ -117,6 +117,13 @@ def _be_the_child(work: Callable[[], Outcome], write: int, leash: int) -> None:
     finally:
         _flush()
         os._exit(code)
+
+
+def _outcome(work: Callable[[], Outcome]) -> Outcome:
+    try:
+        return work()
+    except BaseException as error:  # noqa: BLE001  (it ends here, and the worker reports it)
+        return failed(error)
 
 
 def _lead_a_group(pid: int) -> None:

@@ -92,7 +92,9 @@ class inline(using.Place):  # noqa: N801  (used as a statement: `with sprat.inli
         self._jobs += 1
         if self._jobs > MOST_JOBS:
             raise SpratError(f"{MOST_JOBS} jobs ran inline: does {task.pool_name} push itself?")
-        done = processor.attempt(processor.calling(task), Job(pool, item))
+        # A Ctrl-C, or what a test framework raises to end a test, is not the job's.
+        own = (Exception, SystemExit)
+        done = processor.attempt(processor.calling(task), Job(pool, item), catch=own)
         if done.ok:
             pool.complete(item, None if done.result is None else json.loads(done.result))
         else:

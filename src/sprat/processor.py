@@ -7,7 +7,7 @@ import sys
 
 from sprat import model, payload, retry
 from sprat.errors import InvalidInput, JobError, Poison, SpratError, Throttled, Transient
-from sprat.job import run
+from sprat.job import Stopped, run
 from sprat.record import Record
 
 TYPE_CHECKING = False
@@ -69,12 +69,17 @@ def load(settings: PoolSettings) -> Processor:
     raise InvalidInput("the pool has no processor: set a handler, a command or a machine for it")
 
 
-def attempt(processor: Processor, job: Job) -> Outcome:
-    """Run the job here and say how it ended. Only the job's own errors are caught."""
+def attempt(
+    processor: Processor, job: Job, *, catch: tuple[type[BaseException], ...] = (BaseException,)
+) -> Outcome:
+    """Run the job here and return how it ended. What the job raises is its outcome. Stopped, which
+    the worker raises, and what is not in `catch` pass through."""
     try:
         result = run(processor, job)
         return DONE if result is None else Outcome(ok=True, result=_encoded(result))
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (what a job raises is its result)
+    except Stopped:
+        raise
+    except catch as error:
         return failed(error)
 
 
@@ -151,19 +156,36 @@ def is_transient(error: BaseException) -> bool:
 
 def _status(error: BaseException) -> int:
     """Of an HTTP error of whatever client; 0: it is none."""
-    answer = getattr(error, "response", error)
-    status = getattr(answer, "status_code", None) or getattr(answer, "status", None)
+    try:
+        answer = getattr(error, "response", error)
+        status = getattr(answer, "status_code", None) or getattr(answer, "status", None)
+    except Exception:  # noqa: BLE001  (the error's own code raised it)
+        return 0
     return status if isinstance(status, int) else 0
 
 
 def _told(error: BaseException) -> str:
     """The error as a person wants to read it: the last line first, then where it came from."""
+    kind, text = type(error).__name__, _text_of(error, str)
     if isinstance(error, JobError):
-        return str(error) or type(error).__name__
+        return text or kind
     import traceback
 
-    frames = "".join(traceback.format_exception(error)).strip()
-    return f"{type(error).__name__}: {error}\n{frames}"
+    try:
+        frames = "".join(traceback.format_exception(error)).strip()
+    except Exception:  # noqa: BLE001  (the error's own code raised it)
+        frames = "".join(traceback.format_tb(error.__traceback__)).rstrip()
+    return f"{kind}: {text}\n{frames}"
+
+
+def _text_of(value: object, write: Callable[[object], str]) -> str:
+    """`str` or `repr` of a value of the user's, whose own code may raise anything."""
+    try:
+        return write(value)
+    except Stopped:
+        raise
+    except BaseException as error:  # noqa: BLE001  (an error about an error would hide both)
+        return f"<{write.__name__}() of this {type(value).__name__} raised {type(error).__name__}>"
 
 
 def _encoded(result: object) -> str:

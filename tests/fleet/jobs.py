@@ -209,6 +209,27 @@ def not_json(data: Data) -> object:
     return {1, 2, 3}
 
 
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError("no attributes")
+
+
+def raise_unusual(data: Data) -> None:
+    """Raises what `except Exception` does not catch, or what cannot be printed."""
+    started(data)
+    raise {
+        "KeyboardInterrupt": KeyboardInterrupt,
+        "GeneratorExit": GeneratorExit,
+        "CancelledError": asyncio.CancelledError,
+        "Mute": Mute,
+    }[data["kind"]]()
+
+
 def environment(data: Data) -> list[str | None]:
     """The values of the variables that the payload names."""
     started(data)

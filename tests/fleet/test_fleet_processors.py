@@ -130,6 +130,21 @@ def test_a_result_that_is_not_json_is_poison(fleet: Fleet, isolation: str) -> No
 
 
 @each_isolation
+@pytest.mark.parametrize("kind", ["KeyboardInterrupt", "GeneratorExit", "CancelledError", "Mute"])
+def test_unusual_exception_keeps_its_traceback_and_the_worker(
+    fleet: Fleet, isolation: str, kind: str
+) -> None:
+    fleet.set(handler="jobs:raise_unusual", isolation=isolation, max_workers=1)
+    ids = [fleet.push(max_retries=1, kind=kind) for _ in range(2)]
+    fleet.check()
+    for item_id in ids:
+        error = fleet.until_status(item_id, "poisoned").error
+        assert error.startswith(f"{kind}: ")
+        assert "in raise_unusual" in error
+    assert len(fleet.workers()) == 1, "the second job has the worker of the first"
+
+
+@each_isolation
 def test_an_error_that_is_no_text_is_kept_as_far_as_it_goes(fleet: Fleet, isolation: str) -> None:
     fleet.set(handler="jobs:unspeakable", isolation=isolation)
     item = run_one(fleet, "poisoned", max_retries=1)

@@ -1,0 +1,94 @@
+"""One attempt at a job: what the job raises or returns is its outcome, whatever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import sprat
+from sprat import processor
+from sprat.child import Child
+from sprat.job import Job, Stopped
+from sprat.processor import Outcome, attempt
+from sprat.store import Store, open_store
+
+
+@pytest.fixture
+def job() -> Iterator[Job]:
+    with open_store("memory://") as store:
+        yield Job(*claimed(store))
+
+
+def claimed(store: Store) -> Any:
+    pool = store.pool("numbers")
+    pool.push(1)
+    worker = store.workers.register(sprat.WorkerRegistration(worker_id="w"))
+    return pool, pool.claim(worker)
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+    __repr__ = __str__
+
+
+class MuteFailure(sprat.Poison, Mute):
+    __str__ = Mute.__str__
+
+
+def raising(error: BaseException) -> processor.Processor:
+    def call(_: Job) -> None:
+        raise error
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), GeneratorExit(), BaseException("b"), SystemExit(3), Mute()]
+)
+def test_whatever_a_job_raises_is_its_failure_with_a_traceback(
+    job: Job, error: BaseException
+) -> None:
+    outcome = attempt(raising(error), job)
+    assert (outcome.ok, outcome.poison) == (False, False)
+    assert outcome.error is not None
+    assert outcome.error.startswith(f"{type(error).__name__}: ")
+    assert "in call" in outcome.error
+
+
+def test_error_that_cannot_be_printed_is_named(job: Job) -> None:
+    error = attempt(raising(Mute()), job).error
+    assert error is not None
+    assert error.startswith("Mute: <str() of this Mute raised KeyboardInterrupt>\n")
+    failure = attempt(raising(MuteFailure()), job)
+    assert failure.poison
+    assert failure.error == "<str() of this MuteFailure raised KeyboardInterrupt>"
+
+
+def test_stopped_passes_through(job: Job) -> None:
+    with pytest.raises(Stopped, match="too late"):
+        attempt(raising(Stopped("too late")), job)
+
+
+@sprat.task
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_ends_an_inline_run() -> None:
+    with pytest.raises(KeyboardInterrupt), sprat.inline():
+        interrupted.push()
+
+
+def test_child_reports_what_its_work_raises() -> None:
+    def work() -> Outcome:
+        raise GeneratorExit("done")
+
+    outcome = Child(work).wait(30)
+    assert outcome is not None
+    assert outcome.error is not None
+    assert outcome.error.startswith("GeneratorExit: done\nTraceback")
+    assert "in work" in outcome.error
