@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "sprat"
 # itself. Modules on one rung do not know each other. A package stands for all its modules.
 RUNGS = (
     {"record", "errors", "jsontext"},
-    {"model", "listening"},
+    {"model", "listening", "plain_json"},
     {
         "retry",
         "leases",

@@ -26,17 +26,21 @@ _settings: dict[str, model.PoolSettings] = {}  # as read from their text
 
 
 def encode(value: object, what: str) -> str:
-    """JSON text that decodes to an equal value, or InvalidInput."""
+    """The value as JSON text. Values that are not plain JSON are converted (see plain_json.py).
+
+    Raises InvalidInput when the value, or a value inside it, has no JSON form, or when the text is
+    longer than MAX_BYTES. `what` is what the error message calls the value.
+    """
     try:
-        _check_json(value)
+        _check_plain(value)
         text = jsontext.dumps(value)
         size = len(text) if text.isascii() else len(text.encode())
-    except RecursionError:
-        raise InvalidInput(f"the {what} is nested too deeply, or contains itself") from None
-    except UnicodeEncodeError:
-        raise InvalidInput(f"the {what} contains text that is not valid Unicode") from None
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"the {what} is not JSON: {error}") from None
+    except (TypeError, ValueError, RecursionError):
+        from sprat import plain_json
+
+        # An element of an array takes two bytes or more: itself, and a comma or a bracket.
+        text = plain_json.dumps(value, what, max_elements=MAX_BYTES // 2)
+        size = len(text.encode())
     if size > MAX_BYTES:
         raise InvalidInput(
             f"the {what} is {size:,} bytes of JSON, more than {MAX_BYTES:,}: "
@@ -45,21 +49,22 @@ def encode(value: object, what: str) -> str:
     return text
 
 
-def _check_json(value: Any) -> None:
-    """json.dumps would turn the key 1 into "1" and a subclass into its base: refuse instead."""
+def _check_plain(value: Any) -> None:
+    """Raise TypeError for what json.dumps would change without a word: subclasses, and keys that
+    are not texts."""
     kind = type(value)
     if kind is dict:
         for key, inner in value.items():
             if type(key) is not str:
-                raise TypeError(f"the key {key!r} is not a string")
+                raise TypeError
             if type(inner) not in _SCALARS:
-                _check_json(inner)
+                _check_plain(inner)
     elif kind is list or kind is tuple:
         for inner in value:
             if type(inner) not in _SCALARS:
-                _check_json(inner)
+                _check_plain(inner)
     elif kind not in _SCALARS:
-        raise TypeError(f"{kind.__name__} has no JSON form")
+        raise TypeError
 
 
 def each(many: Iterable[Any]) -> Iterable[Any]:

@@ -3,7 +3,7 @@ it may not. The names are those of `triggers:` in sprat.yml, or of a trigger_reg
 
 from __future__ import annotations
 
-from sprat import payload, schedule
+from sprat import jsontext, payload, schedule
 from sprat.errors import InvalidInput
 from sprat.model import EVENTS
 from sprat.record import Record
@@ -62,6 +62,8 @@ def checked(given: Mapping[str, object]) -> Trigger:
     values: dict[str, Any] = dict(given)
     events = values.get("on", ())
     values["on"] = (events,) if isinstance(events, str) else tuple(events)
+    if "input" in values:  # as it comes back from the store
+        values["input"] = jsontext.loads(payload.encode(values["input"], "input"))
     values["pool"] = _pool_of(values)
     made = Trigger(**values)
     _check_together(made)

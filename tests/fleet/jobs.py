@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import datetime
+import decimal
 import os
 import signal
 import subprocess
@@ -206,7 +208,7 @@ def not_found(data: Data) -> None:
 
 def not_json(data: Data) -> object:
     started(data)
-    return {1, 2, 3}
+    return {"chart": b"\x89PNG", "sharpe": 1.25}
 
 
 class Mute(Exception):
@@ -228,6 +230,24 @@ def raise_unusual(data: Data) -> None:
         "CancelledError": asyncio.CancelledError,
         "Mute": Mute,
     }[data["kind"]]()
+
+
+def rich(data: Data) -> object:
+    """Answers with values that JSON does not have, one of them as its checkpoint."""
+    import numpy as np  # here: most jobs do without, and it is slow to import
+
+    started(data)
+    job = current_job()
+    if job.attempt == 1:
+        job.save_checkpoint({"day": datetime.date(2026, 7, 1), "n": np.int64(1)})
+        raise ValueError("once more")
+    return {
+        "checkpoint": job.checkpoint,
+        "argument": data["when"],
+        "sharpe": np.float64(1.25),
+        "curve": np.array([1, 2]),
+        "by year": {2026: decimal.Decimal("0.10")},
+    }
 
 
 def environment(data: Data) -> list[str | None]:

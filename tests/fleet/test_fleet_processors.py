@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import sys
@@ -126,7 +127,22 @@ def test_a_result_that_is_not_json_is_poison(fleet: Fleet, isolation: str) -> No
     fleet.set(handler="jobs:not_json", isolation=isolation)
     item = run_one(fleet, "poisoned")
     assert fleet.starts()[item.id] == 1
-    assert item.error.startswith("the result is not JSON: set has no JSON form")
+    assert item.error.startswith('the result is not JSON: result["chart"] is bytes, which')
+
+
+@each_isolation
+def test_arguments_checkpoints_and_results_are_stored_as_plain_json(
+    fleet: Fleet, isolation: str
+) -> None:
+    fleet.set(handler="jobs:rich", isolation=isolation)
+    item = run_one(fleet, when=datetime.datetime(2026, 7, 1, 12, tzinfo=datetime.UTC))
+    assert item.result == {
+        "checkpoint": {"day": "2026-07-01", "n": 1},
+        "argument": "2026-07-01T12:00:00+00:00",
+        "sharpe": 1.25,
+        "curve": [1, 2],
+        "by year": {"2026": "0.10"},
+    }
 
 
 @each_isolation

@@ -128,7 +128,7 @@ def test_an_unknown_action_is_named_with_what_was_meant(memory: Store) -> None:
 
 def test_what_an_action_returns_has_to_be_json(memory: Store) -> None:
     with pytest.raises(InvalidInput, match="the output is not JSON"):
-        run(memory, one_state("action: odd"), actions={"odd": lambda _: {1, 2}})
+        run(memory, one_state("action: odd"), actions={"odd": lambda _: {"x": b""}})
 
 
 def test_foreach_collects_a_list_or_a_mapping_by_key(memory: Store) -> None:

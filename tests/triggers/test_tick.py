@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from worlds import World
 
 from sprat import checker, triggers
 from sprat.store import Store, open_store
-from sprat.trigger import Trigger
+from sprat.trigger import Trigger, checked
 from sprat.triggers import firing, registry
 from sprat.triggers.tick import tick
 
@@ -32,6 +33,13 @@ def fired(place: Path) -> int:
 def test_a_new_trigger_counts_from_now(store: Store, tmp_path: Path) -> None:
     registry.save(store, noting(tmp_path))
     assert tick(store).fired == ()
+
+
+def test_date_in_the_input_is_stored_as_text_and_is_no_difference(store: Store) -> None:
+    about = {"name": "a", "type": "cron", "schedule": "@daily", "input": {"day": date(2026, 7, 1)}}
+    assert registry.save(store, checked(about)) == ["new"]
+    assert registry.save(store, checked(about)) == []
+    assert registry.find(store, "a").input == {"day": "2026-07-01"}
 
 
 def test_a_due_time_fires_once(

@@ -1,4 +1,4 @@
-"""Checks on input: what is taken comes back equal, what is refused is refused in one sentence."""
+"""Checks on input: what is taken comes back as JSON, what is refused is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -21,9 +21,19 @@ json_values = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(texts, inner),
     max_leaves=20,
 )
+keys = (
+    st.text()
+    | scalars
+    | st.dates()
+    | st.uuids()
+    | st.floats()
+    | st.binary()
+    | st.tuples(st.integers() | st.binary())
+)
+hashable = keys | st.datetimes(timezones=st.timezones()) | st.times() | st.timedeltas()
 anything = st.recursive(
-    scalars | st.text() | st.binary() | st.floats() | st.complex_numbers(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
+    hashable | st.decimals() | st.complex_numbers() | st.frozensets(hashable),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(keys, inner),
     max_leaves=20,
 )
 
@@ -45,8 +55,8 @@ def test_json_value_comes_back_equal(value: Any) -> None:
 
 
 @given(anything)
-def test_value_is_taken_unchanged_or_refused(value: Any) -> None:
-    refusal = ""
+def test_value_is_stored_as_json_or_refused_in_one_sentence(value: Any) -> None:
+    refusal = text = ""
     try:
         text = payload.encode(value, "payload")
     except InvalidInput as refused:
@@ -54,8 +64,9 @@ def test_value_is_taken_unchanged_or_refused(value: Any) -> None:
     if refusal:
         assert refusal.startswith("the payload")
         assert "\n" not in refusal
+        refusal.encode()
     else:
-        assert same(json.loads(text), value)
+        assert payload.encode(json.loads(text), "payload") == text
 
 
 def test_tuple_is_taken_as_a_list() -> None:
@@ -69,9 +80,6 @@ def test_text_is_compact_and_readable() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (float("nan"), "not JSON"),
-        ({1: 2}, "the key 1 is not a string"),
-        (b"x", "bytes has no JSON form"),
         ("\ud800", "not valid Unicode"),
         ("x" * payload.MAX_BYTES, "1,048,578 bytes of JSON"),
     ],
