@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Processor = Callable[[Job], Any]
 
 STDERR_CHARS = 4000  # of a failed command's complaint that are kept
+RESULT_CHARS = 2000  # of a result that cannot be stored that are kept with the error
 # Time-outs and broken connections of HTTP and model clients that do not derive from Python's own.
 TRANSIENT_NAMES = frozenset(
     (
@@ -192,7 +193,19 @@ def _encoded(result: object) -> str:
     try:
         return payload.encode(result, "result")
     except InvalidInput as error:
-        raise Poison(f"{error}; the job ran, and would run again to the same end") from None
+        why = f"{error}; the job ran, and would run again to the same end"
+        raise Poison(f"{why}\nThe result was: {_shown(result)}") from None
+
+
+def _shown(result: object) -> str:
+    """The start of the result's `repr`: all that is kept of a result that cannot be stored."""
+    start = result
+    if isinstance(result, str | bytes):  # its repr may be four times as long
+        start = result[: RESULT_CHARS + 1]
+    text = _text_of(start, repr)
+    if len(text) <= RESULT_CHARS:
+        return text
+    return f"{text[:RESULT_CHARS]}... (cut after {RESULT_CHARS:,} characters)"
 
 
 def _enter(directory: str) -> None:

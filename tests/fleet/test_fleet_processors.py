@@ -128,6 +128,7 @@ def test_a_result_that_is_not_json_is_poison(fleet: Fleet, isolation: str) -> No
     item = run_one(fleet, "poisoned")
     assert fleet.starts()[item.id] == 1
     assert item.error.startswith('the result is not JSON: result["chart"] is bytes, which')
+    assert item.error.endswith("The result was: {'chart': b'\\x89PNG', 'sharpe': 1.25}")
 
 
 @each_isolation

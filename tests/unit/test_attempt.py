@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import sprat
-from sprat import processor
+from sprat import payload, processor
 from sprat.child import Child
 from sprat.job import Job, Stopped
 from sprat.processor import Outcome, attempt
@@ -92,3 +92,27 @@ def test_child_reports_what_its_work_raises() -> None:
     assert outcome.error is not None
     assert outcome.error.startswith("GeneratorExit: done\nTraceback")
     assert "in work" in outcome.error
+
+
+CUT = "... (cut after 2,000 characters)"
+
+
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        ({"chart": b"\x89PNG"}, "{'chart': b'\\x89PNG'}"),
+        ([Mute()], "<repr() of this list raised KeyboardInterrupt>"),
+        (b"x" * 3000, "b'" + "x" * 1998 + CUT),
+        (b"x" * 1990, "b'" + "x" * 1990 + "'"),
+        ("x" * payload.MAX_BYTES, "'" + "x" * 1999 + CUT),
+        ([7] * payload.MAX_BYTES, "[" + ("7, " * 667)[:1999] + CUT),
+    ],
+)
+def test_result_that_cannot_be_stored_is_kept_as_text(job: Job, result: object, shown: str) -> None:
+    outcome = attempt(lambda _: result, job)
+    assert (outcome.ok, outcome.poison, outcome.result) == (False, True, None)
+    assert outcome.error is not None
+    why, _, rest = outcome.error.partition("\n")
+    assert why.startswith("the result is ")
+    assert why.endswith("; the job ran, and would run again to the same end")
+    assert rest == f"The result was: {shown}"
