@@ -43,6 +43,12 @@ def has_processor(settings: PoolSettings) -> bool:
     return (settings.handler, settings.command, settings.machine) != (None, None, None)
 
 
+def require_processor(settings: PoolSettings, pool: str) -> None:
+    """Workers that are launched for a pool without a handler can only fail: InvalidInput."""
+    if not has_processor(settings):
+        raise InvalidInput(f"pool {pool} has no handler and no command: `sprat apply` gives it one")
+
+
 def _nearest(name: str) -> str:
     import difflib
 

@@ -154,6 +154,7 @@ def test_what_runs_inside_ends_before_the_functions_time(cloud: Store) -> None:
 def test_a_pass_that_hangs_is_given_up_in_time(
     cloud: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    cloud.pool("papers").configure(command=["true"])
     release = threading.Event()
     monkeypatch.setattr(checker, "check", lambda *_, **__: release.wait(60))
     began = time.monotonic()
@@ -167,6 +168,7 @@ def test_a_pass_that_fails_says_why(cloud: Store, monkeypatch: pytest.MonkeyPatc
     def fail(*_: object, **__: object) -> None:
         raise SpratError("no room")
 
+    cloud.pool("papers").configure(command=["true"])
     monkeypatch.setattr(checker, "check", fail)
     with pytest.raises(SpratError, match="no room"):
         call({"pool": "papers"})

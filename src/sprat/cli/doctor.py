@@ -186,15 +186,20 @@ def _fleet(store: Store) -> Iterator[Finding]:
 
 
 def _triggers(store: Store) -> Iterator[Finding]:
-    from sprat.triggers import registry
+    from sprat.triggers import firing, registry
 
+    triggers = registry.every(store)
+    for trigger in triggers:
+        if problem := firing.problem(store, trigger):
+            detail = f"{trigger.name} cannot run: {problem}"
+            yield Finding(check="triggers", state=WARN, detail=detail)
     late = registry.overdue(store)
     if late:
         name, seconds = late[0]
         detail = f"{name} was due {duration(seconds)} ago and nobody ticked: sprat triggers install"
         yield Finding(check="triggers", state=WARN, detail=detail)
-    elif count := len(registry.every(store)):
-        yield Finding(check="triggers", state=OK, detail=f"{count} there, none overdue")
+    elif triggers:
+        yield Finding(check="triggers", state=OK, detail=f"{len(triggers)} there, none overdue")
 
 
 def _pool(store: Store, name: str) -> Iterator[Finding]:

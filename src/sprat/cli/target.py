@@ -80,11 +80,9 @@ def known_pool(store: Store, name: str) -> str:
 
 def workable_pool(store: Store, name: str) -> str:
     """The same, for one that workers can be started for."""
-    from sprat.settings import has_processor
+    from sprat.settings import require_processor
 
-    settings = store.pool(known_pool(store, name)).state().settings
-    if not has_processor(settings):
-        raise InvalidInput(f"pool {name} has no handler and no command: `sprat apply` gives it one")
+    require_processor(store.pool(known_pool(store, name)).state().settings, name)
     return name
 
 

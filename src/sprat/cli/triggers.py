@@ -10,6 +10,7 @@ from sprat.cli import DONE, FAILED, triggers_install
 from sprat.cli.arguments import Namespace, Parser, address, seconds
 from sprat.cli.output import document, duration, number, table, talk
 from sprat.cli.target import known_pool, open_existing
+from sprat.errors import InvalidInput
 from sprat.trigger import WEBHOOK
 from sprat.triggers import firing, registry, webhook
 from sprat.triggers.tick import tick
@@ -77,8 +78,10 @@ def main(arguments: Sequence[str]) -> int:
 def _list(store: Store, asked: Namespace) -> int:
     triggers = registry.every(store)
     due = {trigger.name: registry.next_due(store, trigger) for trigger in triggers}
+    problems = {trigger.name: firing.problem(store, trigger) for trigger in triggers}
     if asked.json:
-        document({"triggers": [{**t.as_dict(), "next_due": due[t.name]} for t in triggers]})
+        more = ({"next_due": due[t.name], "problem": problems[t.name]} for t in triggers)
+        document({"triggers": [{**t.as_dict(), **m} for t, m in zip(triggers, more, strict=True)]})
         return DONE
     if not triggers:
         print("no triggers")
@@ -88,6 +91,9 @@ def _list(store: Store, asked: Namespace) -> int:
         ("NAME", "TYPE", "POOL", "WHEN", "NEXT", "WHAT"),
         ((t.name, t.type, t.pool, _when(t), _left(due[t.name], now), _what(t)) for t in triggers),
     )
+    for name, problem in problems.items():
+        if problem:
+            talk(f"sprat: trigger {name} cannot run: {problem}")
     return DONE
 
 
@@ -112,6 +118,8 @@ def _fire(store: Store, asked: Namespace) -> int:
     trigger = registry.find(store, asked.name)
     pool = None if asked.pool is None else known_pool(store, asked.pool)
     fired = firing.fire(store, trigger, pool=pool)
+    if fired.refused:
+        raise InvalidInput(f"trigger {trigger.name}: {fired.said}")
     if asked.json:
         document(fired)
     else:

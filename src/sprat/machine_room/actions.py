@@ -7,6 +7,7 @@ from sprat.errors import InvalidInput
 from sprat.machine_room import launching
 from sprat.processor import Outcome, settlement
 from sprat.scaling import policies
+from sprat.settings import require_processor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def spawn_workers(room: Room, asked: Asked) -> Any:
     pool, wanted = asked.pool(), asked.whole("workers_to_spawn", 0) or 0
     most = launching.limit_of(asked.context, asked.input)
     who = asked.machine.name
+    require_processor(room.store.pool(pool).state().settings, pool)
     settings, ids = launching.reserve(room.store, pool, wanted, most=most, who=who)
     if ids:
         checker.launch(room.store, pool, settings, ids)
@@ -62,9 +64,11 @@ def spawn_workers(room: Room, asked: Asked) -> Any:
 
 def check(room: Room, asked: Asked) -> Any:
     """One whole scaling pass, as `sprat check`."""
+    pool = asked.pool()
+    require_processor(room.store.pool(pool).state().settings, pool)
     done = checker.check(
         room.store,
-        asked.pool(),
+        pool,
         max_workers=asked.whole("max_workers"),
         min_workers=asked.whole("min_workers"),
     )

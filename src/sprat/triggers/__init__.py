@@ -8,7 +8,7 @@ A push never waits for one: a trigger of type `subprocess` runs in a process of 
 from __future__ import annotations
 
 from sprat import model
-from sprat.errors import SpratError
+from sprat.errors import InvalidInput, SpratError
 from sprat.launcher import open_launcher
 from sprat.scaling.brake import pause_left
 
@@ -39,14 +39,18 @@ def work_added(store: Store, pool: str) -> bool:
 
 def happened(store: Store, event: str, pool: str, settings: PoolSettings) -> None:
     """Fire the triggers that wait for this event in this pool. What goes wrong is logged: the
-    work goes on."""
+    work and the other triggers go on."""
     try:
         if event == model.POOL_EMPTY and not _is_newly_empty(store, pool):
             return
-        for name in settings.events.get(event, ()):
-            _cue(store, name, event, pool, settings)
     except SpratError as error:
         _log(f"no trigger was fired for {event} in {pool}", error)
+        return
+    for name in settings.events.get(event, ()):
+        try:
+            _cue(store, name, event, pool, settings)
+        except SpratError as error:
+            _log(f"trigger {name} was not fired for {event} in {pool}", error)
 
 
 def handler(event: object, context: object = None) -> dict[str, Any]:
@@ -57,12 +61,15 @@ def handler(event: object, context: object = None) -> dict[str, Any]:
 
 
 def _cue(store: Store, name: str, event: str, pool: str, settings: PoolSettings) -> None:
+    from sprat.settings import require_processor
     from sprat.trigger import SUBPROCESS
     from sprat.triggers import firing, registry
 
     trigger = registry.stored(store, name)
     if trigger is None:
         return  # removed, and the pool's settings do not know yet
+    if trigger.is_pass:
+        require_processor(settings, pool)
     if trigger.is_pass and event == model.WORK_ADDED:
         if trigger.type == SUBPROCESS:
             _start_pass(store, pool, settings)
@@ -87,7 +94,10 @@ def _start_pass(store: Store, pool: str, settings: PoolSettings) -> bool:
         return False  # a controller sees it too, and knows what it may start
     if pause_left(store.pool(pool).observe()) > 0:
         return False  # workers do not come to work: a nest tries again when it is time
+    from sprat.settings import require_processor
+
     try:
+        require_processor(settings, pool)
         open_launcher(settings.launcher).start_pass(store.url, pool, settings)
     except SpratError:
         store.backend.begin_check(pool)  # it is not on its way: the next push has to try
@@ -140,7 +150,15 @@ def finish(store: Store | None = None) -> None:
             thread.join()
 
 
+_refused: set[str] = set()  # sentences that this process has logged
+
+
 def _log(what: str, error: SpratError) -> None:
+    """A pool without a handler stays so for every push of a loop: that is logged once."""
     import logging
 
-    logging.getLogger("sprat").warning("%s: %s", what, error)
+    sentence = f"{what}: {error}"
+    if sentence not in _refused:
+        logging.getLogger("sprat").warning("%s", sentence)
+    if isinstance(error, InvalidInput):
+        _refused.add(sentence)

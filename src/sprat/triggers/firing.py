@@ -16,7 +16,7 @@ from sprat import checker, jsontext, model, payload, reaper
 from sprat.errors import InvalidInput, SpratError
 from sprat.launchers.process import environment, run_apart
 from sprat.record import Record
-from sprat.settings import has_processor
+from sprat.settings import has_processor, require_processor
 from sprat.store import open_store
 from sprat.trigger import REAPER, Trigger
 from sprat.triggers import registry, storms
@@ -41,6 +41,7 @@ class Fired(Record):
     pool: str | None = None
     ok: bool = True
     said: str = ""
+    refused: bool = False  # nothing was tried: the trigger, its input or its pool must be changed
 
 
 def fire(
@@ -65,7 +66,18 @@ def fire(
             return about.replace(said=_within(limit, lambda: step(store, about.pool, given)))
         return _run(store, trigger, about, given, seconds)
     except SpratError as error:
-        return about.replace(ok=False, said=str(error))
+        refused = isinstance(error, InvalidInput)
+        return about.replace(ok=False, said=str(error), refused=refused)
+
+
+def problem(store: Store, trigger: Trigger) -> str | None:
+    """Why the trigger would be refused, if it would be; it is not fired."""
+    if trigger.is_pass and trigger.pool is not None:
+        try:
+            require_processor(store.pool(trigger.pool).state().settings, trigger.pool)
+        except InvalidInput as error:
+            return str(error)
+    return None
 
 
 # -- for events: coalesced ----------------------------------------------------------------------
@@ -155,6 +167,8 @@ def _check(store: Store, pool: str | None, given: Mapping[str, Any]) -> str:
     most = given.get("max_workers")
     if most is not None:
         payload.whole(most, "input.max_workers", 0, MOST_WORKERS)
+    if pool is not None:
+        require_processor(store.pool(pool).state().settings, pool)
     pools = _workable(store) if pool is None else [pool]
     done = [checker.check(store, name, max_workers=most) for name in pools]
     return "; ".join(f"{one.pool}: {one.reason}" for one in done) or "there is no pool to check"

@@ -98,7 +98,13 @@ def receive(
     if not store.backend.put(SEEN, signature, "{}", 0, 2 * WINDOW_SECONDS):
         return _refused(409, "this request was answered before: sign a new one")
     fired = firing.fire(store, trigger, event=EVENT, extra={"body": given[0]}, limit=limit)
-    return Answer(status=200 if fired.ok else 502, said=fired.as_dict())
+    return Answer(status=_status(fired), said=fired.as_dict())
+
+
+def _status(fired: firing.Fired) -> int:
+    if fired.ok:
+        return 200
+    return 422 if fired.refused else 502
 
 
 def _is_signed(trigger: Trigger, timestamp: int, body: bytes, signature: str) -> bool:
