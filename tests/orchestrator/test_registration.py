@@ -185,6 +185,24 @@ def test_an_operation_that_another_holds_is_to_be_stopped(house: House, worker: 
     assert me("POST", REGISTER, about(current_operation_id="unknown")).body["stop_operations"] == []
 
 
+@pytest.mark.parametrize("ended", ["done", "poisoned", "cancelled"])
+def test_an_operation_that_is_over_is_to_be_stopped(
+    house: House, worker: Client, pusher: Client, ended: str
+) -> None:
+    me = worker.speaking(worker("POST", REGISTER, about()).body["secret"])
+    job = running(house, me, "w1", max_retries=1)
+    busy = about(current_operation_id=job["id"])
+    assert me("POST", REGISTER, busy).body["stop_operations"] == []
+    if ended == "cancelled":
+        pusher("POST", "/api/v1/pools/backtesting/cancel", {"ids": [job["id"]]})
+    else:
+        outcome = "complete" if ended == "done" else "fail"
+        settled = {"id": job["id"], "token": job["token"], "outcome": outcome}
+        me("POST", "/api/v1/pools/backtesting/settle", {"settlements": [settled]})
+    assert house.store.get(job["id"]).status == ended
+    assert me("POST", REGISTER, busy).body["stop_operations"] == [job["id"]]
+
+
 def test_nobody_settles_anothers_operation_by_registering(house: House, worker: Client) -> None:
     me = worker.speaking(worker("POST", REGISTER, about()).body["secret"])
     job = running(house, me, "w1")

@@ -1,8 +1,8 @@
-"""What a worker says when it registers again, compared with what the store knows.
+"""Compares what a worker reports when it registers again with what the store holds.
 
-It may have finished operations while nobody was there to hear of it, and may still be working on
-one. Finished ones come first. What is unknown or over is skipped; an operation that is not this
-worker's any more comes back as one to stop.
+The worker may have finished operations while the server could not be reached, and may still be
+working on one. Finished ones come first; those that are unknown or over are skipped. The current
+one comes back as one to stop if it is over (done, poisoned, cancelled) or no longer this worker's.
 """
 
 from __future__ import annotations
@@ -31,23 +31,21 @@ def settle_finished(
 
 
 def to_stop(backend: Backend, worker_id: str, operation_id: str | None) -> list[str]:
-    """The operation, if it is alive and not (or no longer) this worker's."""
-    if operation_id is None:
+    """The operation, unless this worker holds it. An unknown one goes on: it may be none of the
+    store's, for operations are dispatched to endpoints without a job too."""
+    if operation_id is None or _find(backend, operation_id) is None:
         return []
-    item = _live(backend, operation_id)
-    if item is None or item.claimed_by == worker_id:
-        return []
-    return [operation_id]
+    return [] if _held(backend, operation_id, worker_id) else [operation_id]
 
 
-def _live(backend: Backend, item_id: str) -> model.WorkItem | None:
+def _find(backend: Backend, item_id: str) -> model.WorkItem | None:
     try:
-        item = backend.item(item_id)
+        return backend.item(item_id)
     except UnknownItem:
         return None
-    return None if item.status in model.FINISHED else item
 
 
 def _held(backend: Backend, item_id: str, worker_id: str) -> model.WorkItem | None:
-    item = _live(backend, item_id)
-    return item if item is not None and item.claimed_by == worker_id else None
+    item = _find(backend, item_id)
+    is_held = item is not None and item.status == model.CLAIMED and item.claimed_by == worker_id
+    return item if is_held else None
