@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from houses import Client, House
+from patience import eventually
 
 
 def push(pusher: Client, pool: str, *jobs: dict[str, object]) -> None:
@@ -190,3 +192,116 @@ def test_work_of_a_group_goes_to_its_workers(pusher: Client, worker: Client) -> 
     assert worker("POST", "/work/request", {"worker_id": "cpu"}).status == 204
     body = {"worker_id": "gpu", "machine_group": "gpu"}
     assert worker("POST", "/work/request", body).status == 200
+
+
+# -- workers that name no pool --------------------------------------------------------------------
+
+
+def figures(house: House, query: str = "") -> tuple[int, int]:
+    """Active and assigned workers, as a controller reads them."""
+    body = house.client("controller")("GET", f"/queue/metrics{query}").body
+    return body["active_workers"], body["assigned_workers"]
+
+
+def fleet_of(house: House, pool: str) -> tuple[int, int]:
+    """Active and idle workers of a pool."""
+    workers = house.client("viewer")("GET", f"/api/v1/pools/{pool}").body["workers"]
+    return workers["active"], workers["idle"]
+
+
+@pytest.mark.parametrize("group", [None, "gpu"])
+def test_a_worker_that_gets_work_is_counted_in_its_pool(
+    house: House, pusher: Client, worker: Client, group: str | None
+) -> None:
+    push(pusher, "a", {"data": 0, "group": "arm"})
+    push(pusher, "b", {"data": 1, "group": group})
+    body = {"worker_id": "w", "machine_group": group}
+    assert worker("POST", "/work/request", body).body["pool"] == "b"
+    assert figures(house) == (1, 1)
+    assert figures(house, "?machine_group=gpu") == ((1, 1) if group else (0, 0))
+    assert figures(house, "?pool=b") == (1, 1)
+    assert (fleet_of(house, "a"), fleet_of(house, "b")) == ((0, 0), (1, 0))
+
+
+@pytest.mark.parametrize("is_proven", [False, True])
+def test_a_worker_that_asks_before_there_is_work_is_counted(
+    house: House, pusher: Client, worker: Client, is_proven: bool
+) -> None:
+    body = {"worker_id": "w", "machine_group": "gpu"}
+    first = worker("POST", "/work/request", body)
+    assert first.status == 204
+    assert figures(house) == figures(house, "?machine_group=gpu") == (1, 0)
+    assert figures(house, "?machine_group=arm") == (0, 0)
+    push(pusher, "a", {"data": 1, "delay": 60})
+    me = worker.speaking(first.headers["sprat-worker-secret"]) if is_proven else worker
+    assert me("POST", "/work/request", body).status == 204
+    assert (figures(house), fleet_of(house, "a")) == ((1, 0), (1, 1))
+    house.now += 60.5  # the job is due, and the worker's lease has ended
+    assert figures(house) == (0, 0)
+    assert me("POST", "/work/request", body).status == 200
+    assert (figures(house), fleet_of(house, "a")) == ((1, 1), (1, 0))
+
+
+def test_an_idle_worker_is_counted_in_the_pool_of_its_group(
+    house: House, pusher: Client, worker: Client
+) -> None:
+    push(pusher, "a", {"data": 1, "group": "arm"})
+    push(pusher, "b", {"data": 2, "group": "gpu"})
+    for name in ("gpu-1", "gpu-2"):
+        worker("POST", "/work/request", {"worker_id": name, "machine_group": "gpu"})
+    worker("POST", "/work/request", {"worker_id": "any"})
+    assert (fleet_of(house, "a"), fleet_of(house, "b")) == ((0, 0), (2, 1))
+    assert figures(house) == (3, 1), (
+        "a worker without a group belongs to no pool before it has work"
+    )
+    assert figures(house, "?machine_group=gpu") == (2, 1)
+
+
+def test_a_worker_moves_to_the_pool_that_has_work_but_keeps_what_it_holds(
+    house: House, pusher: Client, worker: Client
+) -> None:
+    push(pusher, "a", {"data": 1})
+    first = worker("POST", "/work/request", {"worker_id": "w"})
+    push(pusher, "b", {"data": 2}, {"data": 3})
+    me = worker.speaking(first.headers["sprat-worker-secret"])
+    second = me("POST", "/work/request", {"worker_id": "w"})
+    assert (second.body["pool"], fleet_of(house, "a")[0]) == ("b", 1)
+    for work in (first.body, second.body):
+        result = {"work_id": work["work_id"], "token": work["token"]}
+        assert me("POST", "/work/result", result).body == {"accepted": True}
+    third = me("POST", "/work/request", {"worker_id": "w"})
+    assert (third.body["pool"], third.body["attempt"]) == ("b", 1)
+    assert (fleet_of(house, "a"), fleet_of(house, "b")) == ((0, 0), (1, 0))
+    me = worker.speaking(third.headers["sprat-worker-secret"])
+    assert me("POST", "/work/request", {"worker_id": "w"}).status == 204
+
+
+def test_a_tenants_worker_is_counted_for_its_tenant(house: House) -> None:
+    acme, umbrella = house.client("controller", "acme"), house.client("controller", "umbrella")
+    house.client("worker", "acme")("POST", "/work/request", {"worker_id": "w"})
+    assert acme("GET", "/queue/metrics").body["active_workers"] == 1
+    assert umbrella("GET", "/queue/metrics").body["active_workers"] == 0
+
+
+def test_a_draining_worker_gets_no_more_work_and_keeps_what_it_holds(
+    pusher: Client, worker: Client, controller: Client
+) -> None:
+    push(pusher, "a", {"data": 1}, {"data": 2})
+    first = worker("POST", "/work/request", {"worker_id": "w"})
+    assert controller("POST", "/api/v1/workers/w/drain").status == 200
+    assert worker("POST", "/work/request", {"worker_id": "w"}).status == 409
+    me = worker.speaking(first.headers["sprat-worker-secret"])
+    assert me("POST", "/work/request", {"worker_id": "w"}).status == 204
+    result = {"work_id": first.body["work_id"], "token": first.body["token"]}
+    assert me("POST", "/work/result", result).body == {"accepted": True}
+
+
+def test_a_worker_that_waits_and_names_no_pool_gets_what_comes(
+    pusher: Client, worker: Client
+) -> None:
+    body = {"worker_id": "w", "wait_seconds": 30}
+    with ThreadPoolExecutor(1) as thread:
+        reply = thread.submit(worker, "POST", "/work/request", body)
+        eventually(lambda: worker("GET", "/api/v1/workers/w").status == 200)
+        push(pusher, "a", {"data": 1})
+        assert reply.result().body["payload"] == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 import msgspec
@@ -9,8 +10,8 @@ import msgspec
 from sprat import jsontext, model, payload
 from sprat.backend import Backend, WorkerRef
 from sprat.errors import InvalidInput
-from sprat.orchestrator import audit, checks, keys, outcomes, views, worker_secret
-from sprat.orchestrator.refusal import Refusal, not_found
+from sprat.orchestrator import audit, checks, keys, outcomes, views, work_requests
+from sprat.orchestrator.refusal import not_found
 from sprat.orchestrator.roles import ADMIN, CONTROLLER, VIEWER, WORKER
 from sprat.orchestrator.route import Answer, Call, Table
 from sprat.orchestrator.tenancy import TenantBackend
@@ -18,7 +19,7 @@ from sprat.orchestrator.tenancy import TenantBackend
 table = Table("queue")
 
 SCALE_SET = "scale_set"
-LEASE_SECONDS = 60.0  # of a worker that only ever asks for work
+LOOK_SECONDS = 1.0  # how often a waiting worker that named no pool looks at all pools
 Replicas = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
 
@@ -47,7 +48,8 @@ class ScaleSetConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class WorkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A worker that wants work; it is registered when it asks for the first time."""
+    """A worker that wants work; it is registered when it asks for the first time. Without a
+    `pool` it gets work of any pool, and is counted in the pool that it works for."""
 
     worker_id: views.Name
     machine_group: str | None = None
@@ -143,10 +145,11 @@ async def put_scale_set(call: Call) -> Any:
 )
 async def request_work(call: Call) -> Any:
     """Ask for one piece of work: 204 when there is none. The header Sprat-Worker-Secret of the
-    answer belongs into the worker's later requests."""
-    worker, full = await call.run(_known_worker, call)
+    newest answer belongs into the worker's later requests."""
+    worker = await call.run(work_requests.known_worker, call)
+    full = await call.run(call.full_worker, worker.worker_id)
+    worker, item = await _one_item(call, worker, full)
     secret = await call.run(call.state.secrets.of, full, worker.incarnation)
-    item = await _one_item(call, worker, full)
     headers = {"sprat-worker-secret": secret}
     if item is None:
         return Answer(status=204, headers=headers)
@@ -186,6 +189,10 @@ def _measure(backend: Backend, asked: Group) -> Any:
     pools = backend.pools() if asked.pool is None else [payload.pool_name(asked.pool)]
     seen = [backend.observe(pool, group, 60.0) for pool in pools]
     workers = {one.worker_id: one for snapshot in seen for one in snapshot.workers}
+    if asked.pool is None:
+        now = max((one.now for one in seen), default=0.0)
+        idle = work_requests.without_pool(backend, group, now)
+        workers.update({one.worker_id: one for one in idle})
     active = [one for one in workers.values() if one.status == model.ACTIVE]
     waits = [one.oldest_ready_seconds for one in seen if one.oldest_ready_seconds is not None]
     return {
@@ -211,53 +218,28 @@ def _scale_set(call: Call) -> tuple[Backend, str]:
     return TenantBackend(call.state.backend, tenant), name
 
 
-def _known_worker(call: Call) -> tuple[model.WorkerRecord, str]:
-    """The worker that asks, registered if it is new. One that holds work has to prove itself."""
-    asked, backend = call.body, call.backend
-    worker_id = payload.worker_id(asked.worker_id)
-    full = call.full_worker(worker_id)
-    found = backend.worker(worker_id)
-    if found is not None and found.status == model.ACTIVE:
-        secret = call.headers.get(worker_secret.HEADER, b"").decode("latin-1")
-        if secret and call.state.secrets.proven(full, secret) == found.incarnation:
-            ref = WorkerRef(worker_id=worker_id, incarnation=found.incarnation)
-            backend.heartbeat(ref, None, ())
-            return found, full
-        if found.claims:
-            raise Refusal(
-                409, "busy", "this worker holds work: send its secret, or use another worker_id"
-            )
-    if call.state.is_leaving:
-        raise call.state.leaving()
-    group = payload.label(asked.machine_group, "machine_group")
-    registration = model.WorkerRegistration(
-        worker_id=worker_id,
-        pool_id=asked.pool,
-        capabilities=() if group is None else (group,),
-        lease_seconds=LEASE_SECONDS,
-    )
-    return backend.register(registration), full
-
-
-async def _one_item(call: Call, worker: model.WorkerRecord, full: str) -> model.WorkItem | None:
+async def _one_item(
+    call: Call, worker: model.WorkerRecord, full: str
+) -> tuple[model.WorkerRecord, model.WorkItem | None]:
     """An item of the pool that was named, or of the first that has one for this worker."""
-    asked, backend = call.body, call.backend
-    ref = WorkerRef(worker_id=worker.worker_id, incarnation=worker.incarnation)
-    pools = [asked.pool] if asked.pool else await call.run(backend.pools)
-    for pool in pools:
-        if (found := await _claimed(call, pool, ref)) is not None:
-            return found
-    if asked.pool is None or not asked.wait_seconds:
-        return None
-    lobby_ref = ref.replace(worker_id=full)
-    if await call.state.lobby.wait(call.full_pool(asked.pool), lobby_ref, asked.wait_seconds):
-        return await _claimed(call, asked.pool, ref)
-    return None
+    asked, loop = call.body, asyncio.get_running_loop()
+    end = loop.time() + min(asked.wait_seconds, call.state.options.max_wait_seconds)
+    while True:
+        for pool in [asked.pool] if asked.pool else await call.run(call.backend.pools):
+            worker, item = await call.run(work_requests.claim_from, call, worker, pool)
+            if item is not None:
+                return worker, item
+        ref = WorkerRef(worker_id=full, incarnation=worker.incarnation)
+        if (left := end - loop.time()) <= 0 or not await _waited(call, ref, left):
+            return worker, None
 
 
-async def _claimed(call: Call, pool: str, ref: WorkerRef) -> model.WorkItem | None:
-    answer: model.Exchange = await call.run(call.backend.exchange, pool, ref, claim=1)
-    return answer.items[0] if answer.items else None
+async def _waited(call: Call, ref: WorkerRef, seconds: float) -> bool:
+    """Whether to look for work again; a worker that named no pool looks each second."""
+    if call.body.pool:
+        return await call.state.lobby.wait(call.full_pool(call.body.pool), ref, seconds)
+    await asyncio.sleep(min(seconds, LOOK_SECONDS))
+    return not call.state.is_leaving
 
 
 def _report(call: Call) -> bool:
