@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from sprat import health, jsontext
+from sprat import health, jsontext, payload
 from sprat.errors import InvalidInput, StoreMismatch, StoreUnavailable, UnknownWorker
 
 LONGEST_PAUSE_SECONDS = 30.0
 TIMEOUT_SECONDS = 10.0
+STATUSES = ("completed", "failed", "cancelled", "transient", "poisoned")
 TRY_AGAIN = (429, 500, 502, 503, 504)
 
 
@@ -105,12 +106,25 @@ class Client(Routes):
         operation_id: str,
         *,
         result: object = None,
-        error: str | None = None,
+        error: object = None,
+        status: str | None = None,
         token: str | None = None,
     ) -> None:
-        """Remember how an operation ended, to be reported when the worker registers next."""
-        how = {"result": result, "error": error, "token": token}
-        self._unreported.append({"operation_id": operation_id, **how})
+        """Keep how an operation ended, for a report with the next registration.
+
+        `status` is completed, failed, cancelled, transient (the attempt is not charged) or poisoned
+        (no further attempt); without it, an `error` (a text or an exception) means failed. `token`
+        proves the claim where the worker's secret does not. Raises InvalidInput for what a server
+        would refuse: one such report would block every registration.
+
+            me.finish(job["id"], error=exception)
+        """
+        ended = status or ("completed" if error is None else "failed")
+        if ended not in STATUSES:
+            names = f"{', '.join(STATUSES[:-1])} or {STATUSES[-1]}"
+            raise InvalidInput(f"the status {ended!r} is no end of an operation: use {names}")
+        report = {"operation_id": operation_id, "status": ended, "token": token}
+        self._unreported.append({**report, **_detail(ended, result, error)})
         if self.operation == operation_id:
             self.operation = None
 
@@ -144,6 +158,15 @@ class Client(Routes):
     def deregister(self) -> None:
         """Leave; what it holds is handed back."""
         self.call("DELETE", f"/api/v1/workers/deregister/{self._path}")
+
+
+def _detail(status: str, result: object, error: object) -> dict[str, Any]:
+    """What a report has besides its status: a result, or an error."""
+    if status != "completed":
+        return {"error": payload.error_text(error)}
+    if error is not None:
+        raise InvalidInput("an operation has completed or has an error, not both")
+    return {"result": jsontext.loads(payload.encode(result, "result"))}
 
 
 def _read(status: int, content: bytes) -> Any:

@@ -20,6 +20,13 @@ from sprat.worker import LOST, TOLD_TO, Report, Worker
 Say = Callable[[str], None]
 Sleep = Callable[[float], object]
 
+STATUSES = {  # how a settlement is reported
+    model.COMPLETE: "completed",
+    model.FAIL: "failed",
+    model.TRANSIENT: "transient",
+    model.POISON: "poisoned",
+}
+
 
 class Reachable(Worker):
     """A worker whose address and operation others can know."""
@@ -118,8 +125,11 @@ class Presence:
 
 
 def _report(client: Client, settlements: Iterable[model.Settlement]) -> None:
-    """Have it told at the next registration. What has not begun is the orchestrator's to free."""
+    """Keep them for the next registration. The server frees what has not begun."""
     for one in settlements:
-        if one.outcome in (model.COMPLETE, model.FAIL):
+        if one.outcome in STATUSES:
             result = None if one.result is None else jsontext.loads(one.result)
-            client.finish(one.item_id, result=result, error=one.error, token=one.token)
+            status = STATUSES[one.outcome]
+            client.finish(
+                one.item_id, result=result, error=one.error, status=status, token=one.token
+            )
