@@ -54,7 +54,55 @@ def test_a_registry_file_is_applied_to_the_store_of_sprat_yml(
     events = registered.pool("numbers").state().settings.events
     assert dict(events) == {"work_added": ["local_subprocess"]}
     again = sprat("apply", "trigger_registry.yml")
-    assert again.out == "trigger cron_5min: unchanged\ntrigger local_subprocess: unchanged\n"
+    assert again.out == (
+        "trigger cron_5min: unchanged; machine parallelization_checker (built-in)\n"
+        "trigger local_subprocess: unchanged; machine parallelization_checker (built-in)\n"
+    )
+
+
+OWN = "data: {states: {start: {type: initial, transitions: [{to: end}]}, end: {type: final}}}\n"
+
+
+@pytest.mark.parametrize("ending", ["yml", "yaml"])
+@pytest.mark.parametrize("name", ["parallelization_checker", "stale_worker_reaper", "job_worker"])
+def test_a_file_beside_the_triggers_is_used_instead_of_the_built_in_machine(
+    place: Path, sprat: Command, store: Store, name: str, ending: str
+) -> None:
+    (place / "t.yml").write_text(f"triggers: [{{name: own, type: lambda, machine: {name}}}]")
+    said = sprat("apply", "t.yml", "--dry-run").out
+    assert said == f"trigger own: would be changed: new; machine {name} (built-in)\n"
+    (place / f"{name}.{ending}").write_text(OWN)
+    assert sprat("apply", "t.yml").out == (f"trigger own: changed: new; machine {name}.{ending}\n")
+    assert sprat("apply", "t.yml", "--json").data["machines"] == {"own": f"{name}.{ending}"}
+    assert sprat("triggers", "fire", "own").out == "own: done\n"
+
+
+def test_the_pools_machines_name_the_machine_of_a_trigger(
+    place: Path, sprat: Command, store: Store
+) -> None:
+    (place / "config").mkdir()
+    (place / "config" / "mine.yml").write_text(OWN)
+    machines = "{numbers: {machines: {parallelization_checker: config/mine.yml}}}"
+    trigger = "{name: own, type: lambda, machine: parallelization_checker, pool: numbers}"
+    (place / "t.yml").write_text(f"pools: {machines}\ntriggers: [{trigger}]\n")
+    assert "trigger own: changed: new; machine config/mine.yml\n" in sprat("apply", "t.yml").out
+    (place / "other.yml").write_text(f"triggers: [{trigger.replace('own', 'other')}]\n")
+    assert sprat("apply", "other.yml").out.endswith("; machine config/mine.yml\n")
+    assert sprat("triggers", "fire", "other").out == "other: done\n"
+
+
+def test_a_machine_that_is_wrong_is_told_before_anything_is_written(
+    place: Path, sprat: Command, store: Store
+) -> None:
+    (place / "t.yml").write_text("triggers: [{name: own, type: lambda, machine: job_worker}]")
+    (place / "job_worker.yml").write_text("data: {states: 3}\n")
+    answer = sprat("apply", "t.yml")
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert "job_worker.yml" in answer.err
+    assert sprat("triggers", "list").out == "no triggers\n"
+    (place / "job_worker.yml").unlink()
+    (place / "t.yml").write_text("triggers: [{name: own, type: lambda, machine: absent}]")
+    assert f"; machine absent (not found in {place})\n" in sprat("apply", "t.yml").out
 
 
 def test_applying_pools_again_keeps_their_triggers(registered: Store, sprat: Command) -> None:

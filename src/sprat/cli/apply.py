@@ -44,17 +44,34 @@ def main(arguments: Sequence[str]) -> int:
                 raise InvalidInput(f"{asked.file}: pools.{name}: {wrong}")
     url = url_of(asked.url, path=_names_the_store(asked.file, read))
     _check_pools_of(read, url, asked.file)
+    resolved, machines = _machines(read, url)
     changes = apply(url, read.pools, dry_run=asked.dry_run)
-    triggers = apply_triggers(url, read.triggers, dry_run=asked.dry_run)
+    triggers = apply_triggers(url, resolved, dry_run=asked.dry_run)
     if asked.json:
-        done = {"pools": changes, "triggers": triggers}
+        done = {"pools": changes, "triggers": triggers, "machines": machines}
         document({"file": asked.file, "dry_run": asked.dry_run, **done})
         return DONE
     would = "would be " if asked.dry_run else ""
-    said = {**changes, **{f"trigger {name}": keys for name, keys in triggers.items()}}
-    for name, keys in said.items():
-        print(f"{name}: " + (f"{would}changed: {', '.join(keys)}" if keys else "unchanged"))
+    for name, keys in changes.items():
+        print(f"{name}: {_changed(keys, would)}")
+    for name, keys in triggers.items():
+        machine = f"; machine {machines[name]}" if name in machines else ""
+        print(f"trigger {name}: {_changed(keys, would)}{machine}")
     return DONE
+
+
+def _changed(keys: Sequence[str], would: str) -> str:
+    return f"{would}changed: {', '.join(keys)}" if keys else "unchanged"
+
+
+def _machines(read: config.Config, url: str) -> tuple[Sequence[Trigger], dict[str, str]]:
+    """The triggers with the machines that they run, and what those are by the trigger's name."""
+    if not any(trigger.machine for trigger in read.triggers):
+        return read.triggers, {}
+    from sprat.cli import triggers_machines
+
+    found = triggers_machines.resolved(read, url)
+    return found, {one.name: triggers_machines.described(one) for one in found if one.machine}
 
 
 def _names_the_store(path: str, read: config.Config) -> str:

@@ -74,6 +74,9 @@ def _run(
     )
     try:
         document(execution.run(given, resume=asked.resume))
+        done = execution.room.launched
+        if len(done.ids) < done.asked:
+            talk(f"sprat: launched {len(done.ids)} of {done.asked} workers: {done.reason}")
         return DONE
     except Interrupted:
         talk(f"sprat: {machine.name} was stopped; --execution-id {execution.id} --resume goes on")

@@ -56,10 +56,12 @@ def spawn_workers(room: Room, asked: Asked) -> Any:
     most = launching.limit_of(asked.context, asked.input)
     who = asked.machine.name
     require_processor(room.store.pool(pool).state().settings, pool)
-    settings, ids = launching.reserve(room.store, pool, wanted, most=most, who=who)
-    if ids:
-        checker.launch(room.store, pool, settings, ids)
-    return {"spawned": len(ids), "spawned_ids": list(ids)}
+    reserved = launching.reserve(room.store, pool, wanted, most=most, who=who)
+    if reserved.ids:
+        checker.launch(room.store, pool, reserved.settings, reserved.ids)
+    room.launched = room.launched.plus(wanted, reserved.ids, reserved.reason)
+    ids = list(reserved.ids)
+    return {"spawned": len(ids), "spawned_ids": ids, "reason": reserved.reason}
 
 
 def check(room: Room, asked: Asked) -> Any:

@@ -11,6 +11,7 @@ import os
 
 from sprat import checker, jsontext, model
 from sprat.errors import InvalidInput
+from sprat.record import Record
 from sprat.scaling import brake, victims
 
 TYPE_CHECKING = False
@@ -25,9 +26,41 @@ if TYPE_CHECKING:
 MAX_ORDER_BYTES = 100_000  # it travels in the environment of a process
 
 
-def reserve(
-    store: Store, pool: str, asked: int, *, most: int | None, who: str
-) -> tuple[model.PoolSettings, tuple[str, ...]]:
+class Reserved(Record):
+    """The ids of the workers that may be started for a pool, and the reason for their number."""
+
+    settings: model.PoolSettings
+    ids: tuple[str, ...]
+    reason: str
+
+
+class Launched(Record):
+    """The workers that were started of as many as a machine asked for, and why not all."""
+
+    asked: int
+    ids: tuple[str, ...]
+    reason: str
+
+    def plus(self, asked: int, ids: Sequence[str], reason: str) -> Launched:
+        """These and more. Why a pool got fewer than asked for is kept, once."""
+        reasons = [self.reason] if self.reason else []
+        if len(ids) < asked and reason not in reasons:
+            reasons.append(reason)
+        return Launched(asked=self.asked + asked, ids=(*self.ids, *ids), reason="; ".join(reasons))
+
+    def as_output(self) -> dict[str, Any]:
+        return {
+            "execution_ids": list(self.ids),
+            "launched": len(self.ids),
+            "asked": self.asked,
+            "reason": self.reason,
+        }
+
+
+NOTHING = Launched(asked=0, ids=(), reason="")
+
+
+def reserve(store: Store, pool: str, asked: int, *, most: int | None, who: str) -> Reserved:
     """Record the decision to launch as many as asked for and allowed; the reserved ids."""
     settings = store.pool(pool).state().settings
     if settings.launcher != "process":
@@ -40,11 +73,11 @@ def reserve(
         seen = store.pool(pool).observe()
         decision = decide(seen, asked, limit, settings.start_deadline_seconds, who)
         if not decision.launch:
-            return settings, ()
+            return Reserved(settings=settings, ids=(), reason=decision.reason)
         recorded = store.pool(pool).record(decision, version=seen.version)
         if recorded is not None:
-            return settings, recorded.launched
-    return settings, ()
+            return Reserved(settings=settings, ids=recorded.launched, reason=decision.reason)
+    return Reserved(settings=settings, ids=(), reason="other passes were faster each time")
 
 
 def decide(
@@ -78,18 +111,18 @@ def launch(
     *,
     most: int | None,
     who: str,
-) -> list[str]:
-    """Launch a machine once for each pool and input, as far as its pool allows: their ids."""
+) -> Launched:
+    """Launch a machine once for each pool and input, as far as its pool allows."""
     if not machine.path:
         raise InvalidInput(f"{machine.name} has no file: a machine that is launched needs one")
-    started: list[str] = []
+    done = NOTHING
     for pool in dict.fromkeys(pool for pool, _ in wanted):
         inputs = [given for name, given in wanted if name == pool]
-        settings, ids = reserve(store, pool, len(inputs), most=most, who=who)
-        for text, group in _by_input(ids, inputs).items():
-            _start(store, pool, settings, group, order(machine, text, library, most))
-        started += ids
-    return started
+        reserved = reserve(store, pool, len(inputs), most=most, who=who)
+        for text, group in _by_input(reserved.ids, inputs).items():
+            _start(store, pool, reserved.settings, group, order(machine, text, library, most))
+        done = done.plus(len(inputs), reserved.ids, reserved.reason)
+    return done
 
 
 def order(machine: Machine, given: str, library: Library, most: int | None) -> str:

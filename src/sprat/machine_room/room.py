@@ -78,6 +78,7 @@ class Room(Host):
         self.member = member
         self.pool = pool
         self.last_failure: Outcome | None = None
+        self.launched = launching.NOTHING  # in this run
 
     @property
     def store(self) -> Store:
@@ -252,10 +253,11 @@ class Room(Host):
         machine = self._library.get(name, run.machine)
         wanted = [(self._pool_for(machine, given, run), given) for given in inputs]
         most = launching.limit_of(run.context, run.input)
-        ids = launching.launch(
+        done = launching.launch(
             self.store, self._library, machine, wanted, most=most, who=run.machine.name
         )
-        return {"execution_ids": ids, "launched": len(ids), "asked": len(inputs)}
+        self.launched = self.launched.plus(done.asked, done.ids, done.reason)
+        return done.as_output()
 
     def _pool_for(self, machine: Machine, given: Mapping[str, Any], run: Run) -> str:
         for found in (given.get("pool_id"), machine.settings.worker_pool, self.pool):

@@ -91,10 +91,18 @@ class Execution:
         if output is not None:
             return output[0]
         with Signals(self.room.on_signal):
-            output = [self._watched(given, position)]
+            output = [self._corrected(self._watched(given, position))]
         if self._keeper is not None:
             self._keeper.finish(self._machine, output[0])
         return output[0]
+
+    def _corrected(self, output: Any) -> Any:
+        """A machine knows how many workers it asked for. Where fewer were launched, its output
+        has the number that was, and the reason."""
+        done = self.room.launched
+        if not isinstance(output, dict) or len(done.ids) == done.asked:
+            return output
+        return {**output, "spawned": len(done.ids), "asked": done.asked, "reason": done.reason}
 
     def _where(self, resume: bool) -> tuple[Position | None, list[Any] | None]:
         if self._keeper is None:
