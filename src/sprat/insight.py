@@ -7,6 +7,8 @@ same time the later one's notes stay; they hold nothing that the next pass could
 
 from __future__ import annotations
 
+import os
+
 from sprat import jsontext
 from sprat.model import NO_GROUP
 from sprat.scaling import policies
@@ -37,6 +39,8 @@ def observe(
         kept = store.backend.document(KIND, _name(seen))
         if kept is not None:
             seen = seen.replace(memory=jsontext.loads(kept.body))
+    if settings.launcher == "process":
+        seen = seen.replace(cores=os.cpu_count() or 1)
     if not policies.wants_history(seen, settings):
         return seen
     return seen.replace(history=store.pool(pool).history(policy.HISTORY_SECONDS))

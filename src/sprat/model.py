@@ -332,6 +332,7 @@ class Snapshot(Record):
     stats: Stats
     history: Sequence[StatsBucket] = ()  # as far back as the policy's HISTORY_SECONDS
     memory: Mapping[str, Any] = {}  # what the policy noted in its last decision
+    cores: int = 0  # of the machine where workers would be launched; 0: not known
 
     @property
     def claimable(self) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from fleets import Fleet
+from fleets import HERE, Fleet
 
 WAIT = 16.0
 
@@ -41,3 +42,24 @@ def test_workers_that_a_target_does_not_need_leave_by_themselves(fleet: Fleet) -
     fleet.push()
     fleet.until_done(1)
     fleet.until_gone()
+
+
+def test_slow_first_start_is_waited_for_before_more_are_launched(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    """Twenty items come while the code is still being imported, and each makes a pass."""
+    go = tmp_path / "go"
+    waits = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+    (tmp_path / "slow_import.py").write_text(f"{waits}from jobs import echo\n")
+    (tmp_path / "jobs.py").write_text((HERE / "jobs.py").read_text())
+    fleet.set(directory=str(tmp_path), handler="slow_import:echo", start_on_push=True)
+    fleet.set(policy_options={"wait_seconds": 20}, max_workers=40)
+    first = max(2, os.cpu_count() or 1)
+    for _ in range(20):
+        fleet.push()
+        held = fleet.check()
+        assert len(fleet.workers()) <= first
+    assert held.spawned == 0
+    assert "no start has been measured yet" in held.reason
+    go.touch()
+    fleet.until_done(20)

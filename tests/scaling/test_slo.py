@@ -52,6 +52,69 @@ def test_a_stated_target_does_not_make_forks_wait() -> None:
     assert decision.launch == 3
 
 
+# -- before the first start was measured --------------------------------------------------------
+
+TARGET = pool_settings("slo", 0, 40, wait_seconds=20)
+
+
+def launched(n: int, seconds: float, **about: Any) -> Snapshot:
+    """So many workers, launched so long ago."""
+    workers = tuple(
+        WorkerRecord(worker_id=f"s{one}", status=STARTING, started_at=NOW - seconds)
+        for one in range(n)
+    )
+    return seen(40, **about).replace(workers=workers)
+
+
+def test_first_starts_are_no_more_than_there_are_cores() -> None:
+    decision = policies.decide(seen(40, cores=4), TARGET)
+    assert (decision.direction, decision.launch, decision.desired) == ("up", 4, 4)
+    assert decision.reason.endswith("; launch 4 of 40: no start has been measured yet")
+    assert policies.decide(seen(40, cores=1), TARGET).launch == 2
+
+
+def test_passes_before_the_first_start_is_over_launch_no_more() -> None:
+    decision = policies.decide(launched(4, 8.0, cores=4), TARGET)
+    assert (decision.direction, decision.launch) == ("hold", 0)
+
+
+def test_minimum_is_launched_although_no_start_was_measured() -> None:
+    low = TARGET.replace(min_workers=7)
+    assert policies.decide(seen(40, cores=4), low).launch == 7
+
+
+def test_limit_ends_with_the_first_start() -> None:
+    assert policies.decide(seen(40, busy=1, cores=4), TARGET).launch == 39
+    before = Stats(seconds=600.0, starts=1)
+    assert policies.decide(seen(40, cores=4, stats=before), TARGET).launch == 40
+
+
+def test_a_stated_start_needs_no_measurement() -> None:
+    stated = pool_settings("slo", 0, 40, wait_seconds=20, cold_start_seconds=0.5)
+    assert policies.decide(seen(40, cores=4), stated).launch == 40
+
+
+def test_the_pass_that_measures_the_first_start_goes_by_it() -> None:
+    """8 s for a start and 20 s to wait: with jobs of half a second few are needed."""
+    noted = policies.decide(launched(4, 2.0, cores=4), TARGET).memory
+    active = tuple(
+        WorkerRecord(worker_id=f"s{n}", status=ACTIVE, claims=1, started_at=NOW + 6.0)
+        for n in range(4)
+    )
+    short = Stats(seconds=600.0, starts=10, finished=10, run_mean=0.5)
+    now = seen(40, now=NOW + 6.0, cores=4, memory=noted, stats=short).replace(workers=active)
+    decision = policies.decide(now, TARGET)
+    assert decision.inputs["cold_start"] == 8.0
+    assert decision.launch <= 2
+
+
+def test_a_pass_follows_as_soon_as_the_first_start_may_be_over() -> None:
+    assert policies.look_again_in(launched(4, 0.01, cores=4), TARGET) == 0.05
+    assert policies.look_again_in(launched(4, 8.0, cores=4), TARGET) == 2.0
+    assert policies.look_again_in(seen(40, busy=4, cores=4), TARGET) is None
+    assert policies.look_again_in(launched(40, 0.01, cores=4), TARGET) is None
+
+
 # -- a target longer than a cold start ----------------------------------------------------------
 
 

@@ -25,7 +25,8 @@ FREE_START_SECONDS = 1.0  # nobody is let wait for the sake of a start that take
 
 def cold_start(seen: Snapshot, settings: PoolSettings, own: Options) -> float:
     stated = stated_cold_start(settings, own)
-    return starts.cold_start(seen.memory, settings.launcher) if stated is None else stated
+    # With what this pass sees: the one that measures the first start must not launch without it.
+    return starts.cold_start(starts.noted(seen), settings.launcher) if stated is None else stated
 
 
 def stated_cold_start(settings: PoolSettings, own: Options) -> float | None:
@@ -42,10 +43,14 @@ def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     taken = cold_start(seen, settings, own)
     if taken <= FREE_START_SECONDS and own.finish_seconds is None:
         made = queue_depth.decide(seen, bounded)
-        return _priced(made.replace(policy=NAME, memory=starts.noted(seen)), own)
-    from sprat.scaling import plan  # most pools never need it, and workers are short-lived
+        made = made.replace(policy=NAME, memory=starts.noted(seen))
+    else:
+        from sprat.scaling import plan  # most pools never need it, and workers are short-lived
 
-    return _priced(plan.decide(seen, bounded, own, taken), own)
+        made = plan.decide(seen, bounded, own, taken)
+    if stated_cold_start(settings, own) is None:
+        made = starts.limited(seen, made, bounded.min_workers)
+    return _priced(made, own)
 
 
 def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
@@ -82,7 +87,11 @@ def wants_history(seen: Snapshot, settings: PoolSettings) -> bool:
 def look_again_in(seen: Snapshot, settings: PoolSettings) -> float | None:
     """Seconds until a pass is due although nothing has happened: work that waits grows older."""
     own = Options(**settings.policy_options)
-    if cold_start(seen, settings, own) <= FREE_START_SECONDS or not seen.claimable:
+    if not seen.claimable:
+        return None
+    if stated_cold_start(settings, own) is None and (soon := starts.first_look_in(seen)):
+        return soon
+    if cold_start(seen, settings, own) <= FREE_START_SECONDS:
         return None
     target = own.finish_seconds or own.wait_seconds
     return min(5.0, max(0.5, target / 20.0))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from sprat.model import Snapshot, WorkerRecord
+    from sprat.model import Decision, Snapshot, WorkerRecord
 
 KEPT_STARTS = 10  # the last starts tell how long the next one takes
 QUICK_SECONDS = 1.0  # a start that is over by then is over before anybody looks
@@ -17,6 +17,11 @@ QUICK_SECONDS = 1.0  # a start that is over by then is over before anybody looks
 # Before the first start was seen: what one takes with each launcher, by measurement.
 USUAL_START_SECONDS = {"process": 0.05, "docker": 2.0, "kubernetes": 10.0}
 UNKNOWN_START_SECONDS = 10.0
+
+# Workers that start at the same time until the first start has been measured: as many as the
+# machine has cores, and not fewer than this.
+LEAST_FIRST_STARTS = 2
+FIRST_LOOK_SECONDS = 0.05  # a forked worker is active by then
 
 
 def cold_start(memory: Mapping[str, Any], launcher: str) -> float:
@@ -67,3 +72,37 @@ def expected(seen: Snapshot, cold_start_seconds: float) -> tuple[float, ...]:
         for worker in seen.workers
         if worker.status == STARTING
     )
+
+
+# -- before the first start was seen --------------------------------------------------------------
+
+
+def is_measured(seen: Snapshot) -> bool:
+    """Whether a start has been seen to end. One that was quick leaves no note, but a worker that is
+    active, or a job that was started in the last minutes."""
+    return bool(seen.memory.get("starts") or seen.active or seen.stats.starts)
+
+
+def limited(seen: Snapshot, made: Decision, least: int) -> Decision:
+    """The decision with no more first starts at a time than the machine has cores, but those that
+    a fleet of the `least` size takes. What a start takes is assumed to be little: if it is much,
+    each pass until the first one is over would launch for the same items again."""
+    room = max(LEAST_FIRST_STARTS, seen.cores) - seen.starting
+    room = max(0, room, least - made.current)
+    if not seen.cores or made.launch <= room or is_measured(seen):
+        return made
+    return made.replace(
+        direction="up" if room else "hold",
+        desired=made.current + room,
+        launch=room,
+        reason=f"{made.reason}; launch {room} of {made.launch}: no start has been measured yet",
+    )
+
+
+def first_look_in(seen: Snapshot) -> float | None:
+    """Seconds until the first start may be over, if more work waits than workers start: soon, and
+    ever later the longer it takes. None: there is nothing to wait for."""
+    began = [worker.started_at for worker in seen.workers if worker.status == STARTING]
+    if not seen.cores or not began or seen.claimable <= len(began) or is_measured(seen):
+        return None
+    return max(FIRST_LOOK_SECONDS, (seen.now - min(began)) / 4.0)

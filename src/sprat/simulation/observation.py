@@ -100,11 +100,11 @@ class Observation:
         self.starting, self.idle, self.active = len(fleet.starting), len(fleet.idle), fleet.active
 
     def __getattr__(self, name: str) -> Any:
-        """What is read for the first time."""
+        """What is read for the first time. What is not simulated has its default."""
         make = MAKERS.get(name)
-        if make is None:
+        if make is None and name not in model.Snapshot._defaults:
             raise AttributeError(f"a snapshot has no {name}")
-        value = make(self)
+        value = model.Snapshot._defaults[name] if make is None else make(self)
         setattr(self, name, value)
         return value
 
