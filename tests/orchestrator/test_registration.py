@@ -40,6 +40,16 @@ def test_a_worker_registers_and_is_available(worker: Client, viewer: Client) -> 
     assert found["capabilities"] == {"cores": 4}
 
 
+@pytest.mark.parametrize("capabilities", [{}, None, {"cores": 4}, ["gpu"], []])
+def test_capabilities_come_back_as_they_were_sent(
+    worker: Client, viewer: Client, capabilities: Any
+) -> None:
+    reply = worker("POST", REGISTER, about(capabilities=capabilities))
+    sent = {} if capabilities is None else capabilities
+    assert reply.body["worker"]["capabilities"] == sent
+    assert viewer("GET", "/api/v1/workers/w1").body["capabilities"] == sent
+
+
 @pytest.mark.parametrize("missing", ["worker_id", "worker_type", "endpoint_url"])
 def test_a_bad_body_is_422(worker: Client, missing: str) -> None:
     body = {name: value for name, value in about().items() if name != missing}

@@ -96,7 +96,7 @@ def view(worker: model.WorkerRecord, known: Health) -> dict[str, Any]:
         "worker_type": worker.pool_id,
         "endpoint_url": facts.get("endpoint_url"),
         "status": status(worker, known),
-        "capabilities": facts.get("capabilities") or list(worker.capabilities),
+        "capabilities": facts.get("capabilities", list(worker.capabilities)),
         "current_operation_id": worker.current_task_id or _operation(worker, known),
         "registered_at": worker.started_at,
         "last_healthy_at": known.last_healthy_at or worker.last_heartbeat,

@@ -31,7 +31,7 @@ class Registration(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     worker_id: views.Name
     worker_type: views.PoolName
     endpoint_url: Annotated[str, msgspec.Meta(pattern=ENDPOINT, max_length=500)]
-    capabilities: dict[str, Any] | list[views.Name] = {}
+    capabilities: dict[str, Any] | list[views.Name] | None = None
     current_operation_id: views.Name | None = None
     completed_operations: list[CompletedOperation] = []
 
@@ -163,7 +163,7 @@ def _made(call: Call, worker_id: str, current: model.WorkerRecord | None) -> mod
     asked = call.body
     facts = {
         "endpoint_url": asked.endpoint_url,
-        "capabilities": asked.capabilities,
+        "capabilities": {} if asked.capabilities is None else asked.capabilities,
         "current_operation_id": asked.current_operation_id,
     }
     payload.encode(facts, "metadata")
