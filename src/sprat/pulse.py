@@ -12,6 +12,7 @@ import _thread
 import os
 import time
 
+from sprat.errors import SpratError
 from sprat.job import Stopped
 
 TYPE_CHECKING = False
@@ -126,8 +127,16 @@ class Pulse:
                 job, end = self._job, self._end
                 if end is not None and time.monotonic() >= end:
                     self._stop(job, f"stopped after its {self._timeout:g} seconds were over")
-                elif not self._beat():
+                elif not self._is_ours():
                     self._stop(job, "")
+
+    def _is_ours(self) -> bool:
+        """Beat. After a final error of the store nothing of the job can be kept; the main thread
+        meets the same error at its next heartbeat, and leaves."""
+        try:
+            return self._beat()
+        except SpratError:
+            return False
 
     def _slept(self, seconds: float) -> bool:
         """Whether the pause was over before somebody stirred."""

@@ -36,7 +36,10 @@ def interrupted_at(seconds: float, store: sprat.Store) -> None:
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         while True:
-            pool.complete(pool.claim("w") or pool.push({}))
+            pool.push({})
+            item = pool.claim("w")
+            assert item is not None
+            pool.complete(item.id)
     except Interrupted:
         pass
     finally:

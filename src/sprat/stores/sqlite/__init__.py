@@ -109,6 +109,7 @@ class SqliteBackend(Backend):
         self._write(pools.hold_off, pool, seconds)
 
     def request_check(self, pool: str, max_workers: int) -> bool:
+        self._connection.file.check()
         return self._write(pools.request_check, pool, max_workers)
 
     def begin_check(self, pool: str) -> None:
@@ -120,11 +121,13 @@ class SqliteBackend(Backend):
     # -- workers ----------------------------------------------------------------------------
 
     def register(self, worker: model.WorkerRegistration) -> model.WorkerRecord:
+        self._connection.file.check()
         return self._write(registry.register, worker)
 
     def heartbeat(
         self, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
     ) -> model.Heartbeat:
+        self._connection.file.check()
         return self._write(registry.heartbeat, worker, metadata, holding)
 
     def update_status(
@@ -144,6 +147,7 @@ class SqliteBackend(Backend):
         return self._read(registry.find, which)
 
     def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
+        self._connection.file.check()
         self._connection.follow_wall_clock()
         while True:
             reaped = self._write(registry.reap, pool, threshold, self._connection.patience)

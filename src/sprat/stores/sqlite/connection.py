@@ -13,9 +13,10 @@ import time
 
 import apsw
 
-from sprat.errors import InvalidInput, SpratError, StoreMismatch, StoreUnavailable
+from sprat.errors import SpratError, StoreError, StoreMismatch, StoreUnavailable
 from sprat.stores.sqlite import clock, forks, schema, tally
 from sprat.stores.sqlite.bell import Bell
+from sprat.stores.sqlite.database_file import DatabaseFile
 from sprat.stores.sqlite.patience import BUSY_SECONDS, Patience
 from sprat.tally import Notes, Tally
 
@@ -71,6 +72,7 @@ class Connection:
 
     def __init__(self, path: str, *, sync_all: bool = False) -> None:
         self.path = os.path.abspath(path)
+        self.file = DatabaseFile(self.path)
         self.bell = Bell(self.path + "-bell")
         self.patience = Patience(self.path + "-wal")
         self.lock = _thread.allocate_lock()
@@ -110,8 +112,12 @@ class Connection:
         self, verb: Callable[Concatenate[WriteTransaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """The same, and it is on disk when this returns, with its statistics: whoever pushes may
-        not write again for long."""
-        return self._write(True, False, verb, args, kwargs)
+        not write again for long. Before it returns it looks again: what was written into a file
+        that went away meanwhile is not acknowledged."""
+        self.file.check()
+        answer = self._write(True, False, verb, args, kwargs)
+        self.file.check()
+        return answer
 
     def _write(
         self,
@@ -196,6 +202,7 @@ class Connection:
     def _open(self) -> apsw.Connection:
         if self._closed:
             raise StoreUnavailable(f"the store {self.path} was closed: open it again")
+        self.file.prepare()
         self._db = _open(self.path, self.patience)
         self._cursor = self._db.cursor()
         self._run: Callable[..., Any] = self._cursor.execute
@@ -231,7 +238,7 @@ class Connection:
         if self.notes:
             try:
                 self._write(True, False, lambda tx: None, (), {})
-            except StoreUnavailable:  # a full disk: they go on waiting, and reading goes on
+            except StoreError:  # a full disk: they go on waiting, and reading goes on
                 pass
 
     def follow_wall_clock(self) -> None:
@@ -292,7 +299,6 @@ def translated(error: BaseException, path: str) -> BaseException:
 
 
 def _open(path: str, patience: Patience) -> apsw.Connection:
-    _create_private(path)
     db = None
     try:
         # Connection.lock lets one thread in at a time: SQLite need not lock each call once more.
@@ -311,15 +317,3 @@ def _open(path: str, patience: Patience) -> apsw.Connection:
         raise_translated(error, path)
         raise
     return db
-
-
-def _create_private(path: str) -> None:
-    """A new file is readable by its owner only; SQLite gives -wal and -shm the same mode."""
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    except FileNotFoundError:
-        raise InvalidInput(f"the directory of {path} does not exist: create it first") from None
-    except IsADirectoryError:
-        raise InvalidInput(f"{path} is a directory: name a file in it") from None
-    except OSError as error:
-        raise StoreUnavailable(f"{path} cannot be opened: {error.strerror}") from None
