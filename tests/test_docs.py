@@ -6,6 +6,8 @@ import inspect
 import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from sprat.cli.completion import parser_of
 from sprat.job import Job
 from sprat.pool import WorkPool
 from sprat.registry import Workers
-from sprat.store import Store
+from sprat.store import Store, open_store
 from sprat.tasks import Task
 
 TOP = Path(__file__).parent.parent
@@ -36,6 +38,7 @@ FENCED = re.compile(r"^```.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?:\$ )?sprat ([a-z][a-z-]*)", re.MULTILINE)
 TYPED = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S* )*sprat (.+)$", re.MULTILINE)
 SPAN = re.compile(r"`sprat ([a-z][a-z-]*)[^`]*`")
+SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
@@ -95,6 +98,23 @@ def test_command_lines_can_be_typed_as_printed(page: Path) -> None:
 @each_page
 def test_named_variables_exist(page: Path) -> None:
     assert set(re.findall(r"SPRAT_[A-Z_]+", page.read_text())) <= VARIABLES
+
+
+def test_recovery_commands_run_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("SPRAT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    open_store(f"sqlite:///{tmp_path}/sprat.db").pool("work").push(1)
+    page = (TOP / "docs" / "operate" / "recovery.md").read_text()
+    commands = "\n".join(SHELL.findall(page))
+    done = subprocess.run(
+        ["sh", "-ec", commands], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "work: skipped, it has no handler" in done.stdout
+    for entry in ("@reboot", "OnBootSec=10", "RunAtLoad"):
+        assert entry in done.stdout
 
 
 def test_every_page_is_in_the_index() -> None:

@@ -59,7 +59,7 @@ BAD_INPUT = [
     ("work nubmers", "there is no pool 'nubmers': did you mean numbers?"),
     ("work broken", "the handler gone:f cannot be imported: ModuleNotFoundError"),
     ("work nobody", "the pool has no processor"),
-    ("check", "the following arguments are required: POOL"),
+    ("check", "name one POOL, or use --all"),
     ("check xyzzy", "there is no pool 'xyzzy': use broken, nobody, numbers"),
     ("check nobody", "pool nobody has no handler and no command"),
     ("scale nobody --target-workers 1", "pool nobody has no handler and no command"),

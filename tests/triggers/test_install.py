@@ -19,14 +19,16 @@ from pathlib import Path
 
 import kubernetes_validate
 import pytest
+from patience import eventually
 from worlds import World
 
 from sprat import schedule
 from sprat.errors import InvalidInput
 from sprat.manifests import triggers
 from sprat.manifests.plan import Plan
+from sprat.model import LIVE
 from sprat.store import Store
-from sprat.trigger import Trigger
+from sprat.trigger import Trigger, checked
 from sprat.triggers import crontab, install, launchd, registry, systemd
 
 URL = "postgresql://user:pa%73s@host/db"
@@ -59,6 +61,19 @@ def test_each_cron_trigger_is_one_entry(store: Store) -> None:
     found = install.entries(store)
     assert [(one.name, one.schedule) for one in found] == [("a", "* * * * *"), ("b", "0 * * * *")]
     assert [one.name for one in install.entries(store, every_minute=True)] == ["all"]
+
+
+def test_a_machine_also_gets_an_entry_that_checks_all_pools_at_boot(store: Store) -> None:
+    [boot] = install.on_a_machine(store)
+    assert boot.command[1:5] == ("-m", "sprat", "check", "--all")
+    assert [one.name for one in install.on_a_machine(store, every_minute=True)] == [
+        "all",
+        boot.name,
+    ]
+    registry.save(store, cron("a"))
+    assert [one.name for one in install.on_a_machine(store)] == ["a", boot.name]
+    with pytest.raises(InvalidInput):
+        checked({"name": boot.name, "type": "lambda"})  # a trigger of this name would replace it
 
 
 # -- crontab ------------------------------------------------------------------------------------
@@ -169,6 +184,25 @@ def test_real_cron_fires_an_installed_trigger(
         running.wait()
 
 
+@pytest.mark.timeout(240)
+def test_real_cron_recovers_a_pool_when_the_machine_starts(
+    shared: World, home: Path, with_cron: Callable[..., list[str]]
+) -> None:
+    store = shared.open()
+    pool = store.pool("papers")
+    pool.configure(command=["cat"], start_on_push=False, max_workers=2, idle_seconds=0.1)
+    items = pool.push_many([1, 2, 3])
+    script = f"{sys.executable} -m sprat triggers install --cron && exec cron -f"
+    env = {**os.environ, "SPRAT_URL": shared.url, "PLACE": str(home)}
+    running = subprocess.Popen(with_cron("sh", "-c", script), env=env, start_new_session=True)
+    try:
+        eventually(lambda: pool.counts().done == len(items), pool.counts, 180)
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    eventually(lambda: not store.workers.list(status=LIVE, pool_id="papers"))
+
+
 def test_a_real_crontab_gets_our_lines_and_gives_them_back(
     shared: World, home: Path, with_cron: Callable[..., list[str]]
 ) -> None:
@@ -188,10 +222,11 @@ def test_a_real_crontab_gets_our_lines_and_gives_them_back(
     env = {**os.environ, "SPRAT_URL": shared.url, "PLACE": str(home)}
     said = subprocess.check_output(with_cron("sh", "-ec", script), env=env, text=True, timeout=100)
     done, first, _, second, removed, last = said.split("---\n")
-    assert json.loads(done)["entries"] == ["one", "two"]
-    assert len(first.splitlines()) == 3
+    assert json.loads(done)["entries"] == ["one", "two", "at:boot"]
+    assert len(first.splitlines()) == 4
+    assert re.search(r"^@reboot .* -m sprat check --all --wait 300 # sprat ", first, re.MULTILINE)
     assert second == first
-    assert removed == "2 entries removed from your crontab\n"
+    assert removed == "3 entries removed from your crontab\n"
     assert last == "5 4 1 1 * true\n"
     assert not list((home / ".config" / "sprat").iterdir())
 
@@ -247,10 +282,10 @@ def _tells_a_time(line: str) -> bool:
 
 @needs_systemd
 def test_systemd_accepts_the_units(home: Path) -> None:
-    done = systemd.add([entry("a"), entry("b", "@daily".replace("@daily", "0 0 * * *"))], URL)
-    assert done.entries == ("a", "b")
+    done = systemd.add([entry("a"), entry("b", "0 0 * * *"), install.at_boot()], URL)
+    assert done.entries == ("a", "b", "at:boot")
     units = [path for path in done.files if path.endswith((".timer", ".service"))]
-    assert len(units) == 4
+    assert len(units) == 6
     said = subprocess.run(
         ["systemd-analyze", "verify", "--user", *units],
         capture_output=True,
@@ -275,6 +310,18 @@ def test_units_are_replaced_and_removed(home: Path) -> None:
     assert [path.name for path in units.rglob("*") if not path.is_dir()] == ["other.timer"]
 
 
+def test_systemd_checks_all_pools_at_boot_and_lets_the_workers_live(home: Path) -> None:
+    systemd.add([install.at_boot()], URL)
+    units = home / ".config" / "systemd" / "user"
+    [timer], [service] = units.glob("*.timer"), units.glob("*.service")
+    assert "\nOnBootSec=10\n" in timer.read_text()
+    assert "OnCalendar" not in timer.read_text()
+    assert '"check" "--all"' in service.read_text()
+    assert "\nKillMode=process\n" in service.read_text()
+    assert systemd.remove(URL).entries == ("at:boot",)
+    assert not list(units.iterdir())
+
+
 # -- launchd and Kubernetes ---------------------------------------------------------------------
 
 
@@ -296,13 +343,16 @@ def test_a_schedule_as_launchd_writes_it(cron: str, expected: list[dict[str, int
 
 
 def test_property_lists_are_written_and_removed(home: Path) -> None:
-    done = launchd.add([entry("a"), entry("b", "0 9 * * *")], URL)
+    done = launchd.add([entry("a"), entry("b", "0 9 * * *"), install.at_boot()], URL)
     agents = home / "Library" / "LaunchAgents"
-    assert len(list(agents.iterdir())) == 2
+    assert len(list(agents.iterdir())) == 3
+    boot = plistlib.loads((agents / f"sprat.{install.mark(URL)}.at:boot.plist").read_bytes())
+    assert boot["RunAtLoad"] is True
+    assert "StartCalendarInterval" not in boot
     about = plistlib.loads((agents / f"sprat.{install.mark(URL)}.a.plist").read_bytes())
     assert about["ProgramArguments"][:2] == ["/bin/sh", "-c"]
-    assert done.entries == ("a", "b")
-    assert launchd.remove(URL).entries == ("a", "b")
+    assert done.entries == ("a", "b", "at:boot")
+    assert sorted(launchd.remove(URL).entries) == ["a", "at:boot", "b"]
     assert list(agents.iterdir()) == []
 
 
@@ -337,7 +387,7 @@ def test_cron_jobs_are_what_kubernetes_accepts() -> None:
         (("--kubernetes", "--image", "Not an image"), "cannot be an image"),
         (("--cron", "--print", "--remove"), "do not go together"),
         (("--cron", "--remov"), "did you mean --remove?"),
-        (("--cron",), "there is no cron trigger to install"),
+        (("--kubernetes", "--image", "app:1"), "there is no cron trigger to install"),
     ],
 )
 def test_wrong_words_are_told(shared: World, arguments: tuple[str, ...], said: str) -> None:
@@ -361,16 +411,32 @@ def run(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("place", ["--cron", "--systemd", "--launchd"])
 def test_print_writes_nothing(shared: World, home: Path, place: str) -> None:
-    registry.save(shared.open(), cron("a"))
+    shared.open().pool("papers").configure(max_workers=1)  # and no trigger
     before = sorted(home.rglob("*"))
     done = run(shared.url, place, "--print")
     assert done.returncode == 0
-    assert "sprat" in done.stdout
+    boot = {"--cron": "@reboot", "--systemd": "OnBootSec=10", "--launchd": "RunAtLoad"}
+    assert boot[place] in done.stdout
     files = json.loads(run(shared.url, place, "--print", "--json").stdout)["files"]
     assert all(text in done.stdout for text in files.values())
     assert [p for p in sorted(home.rglob("*")) if "fleet.db" not in p.name] == [
         p for p in before if "fleet.db" not in p.name
     ]
+
+
+def test_without_a_trigger_the_entry_at_boot_is_installed_and_removed(
+    shared: World, home: Path
+) -> None:
+    shared.open().pool("papers").configure(max_workers=1)
+    done = run(shared.url, "--launchd")
+    assert (done.returncode, done.stdout.split(" in ")[0]) == (0, "1 entry installed")
+    assert done.stderr.startswith("there is no cron trigger: the entry checks all pools when")
+    agents = home / "Library" / "LaunchAgents"
+    once = {path.name: path.read_text() for path in agents.iterdir()}
+    assert run(shared.url, "--launchd").returncode == 0
+    assert {path.name: path.read_text() for path in agents.iterdir()} == once
+    assert run(shared.url, "--launchd", "--remove").stdout.startswith("1 entry removed from ")
+    assert not list(agents.iterdir())
 
 
 def test_kubernetes_is_printed_for_kubectl(shared: World) -> None:

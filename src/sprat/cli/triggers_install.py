@@ -51,7 +51,7 @@ def main(store: Store, asked: Namespace) -> int:
         raise UsageError("--remove and --print do not go together")
     if asked.remove:
         return _tell(asked, PLACES[place].remove(store.url), "removed from")
-    found = install.entries(store, every_minute=asked.every_minute)
+    found = install.on_a_machine(store, every_minute=asked.every_minute)
     if asked.print:
         return _print(asked, place, found, store.url)
     return _tell(asked, PLACES[place].add(found, store.url), "installed in")
@@ -88,6 +88,8 @@ def _tell(asked: Namespace, done: Installed, what: str) -> int:
         document(done)
         return DONE
     print(f"{number(len(done.entries), 'entry', 'entries')} {what} {done.where}")
+    if done.entries == (install.AT_BOOT,) and not asked.remove:
+        talk("there is no cron trigger: the entry checks all pools when the machine has started")
     for step in done.to_do:
         talk(f"now run: {step}")
     return DONE

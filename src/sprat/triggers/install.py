@@ -1,4 +1,5 @@
-"""Installing cron triggers where something keeps time: one entry for each, that ticks for it.
+"""Installing cron triggers where something keeps time: one entry for each, that ticks for it, and
+one that runs when the machine has started: a pass over every pool, for what a crash left behind.
 
 An entry only ticks: whether the trigger is due is decided in the store, so the same entries may be
 installed on many machines. The store's URL may hold a password, so it is in a file that only its
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 EVERY_MINUTE = "* * * * *"
 ALL = "all"  # the name of the entry that ticks for all triggers
+REBOOT = "@reboot"  # the schedule of the entry that runs when the machine has started
+AT_BOOT = "at:boot"  # and its name, which no trigger can have
+STORE_WAIT_SECONDS = 300  # a machine's network, or its database, starts later than its cron
 WAIT_SECONDS = 30  # the store's clock may be so far behind that of the machine
 DAYS = 730  # over which two time zones are compared
 
@@ -35,14 +39,20 @@ class Entry(Record):
     """One line or unit: what it is called, when it runs, and what."""
 
     name: str
-    schedule: str  # five fields
+    schedule: str  # five fields, or REBOOT
     timezone: str
     command: tuple[str, ...]
 
     def local_schedule(self) -> str:
         """For those who know only the machine's own time zone: every minute, if that is another.
         The tick decides anyway."""
-        return self.schedule if is_local(self.timezone) else EVERY_MINUTE
+        if self.is_at_boot or is_local(self.timezone):
+            return self.schedule
+        return EVERY_MINUTE
+
+    @property
+    def is_at_boot(self) -> bool:
+        return self.schedule == REBOOT
 
 
 class Installed(Record):
@@ -54,11 +64,24 @@ class Installed(Record):
     to_do: tuple[str, ...] = ()
 
 
-def entries(store: Store, *, every_minute: bool = False) -> list[Entry]:
-    """What there is to install for this store, or InvalidInput."""
+def on_a_machine(store: Store, *, every_minute: bool = False) -> list[Entry]:
+    """What there is to install on a machine that uses this store. Without any trigger it is the
+    recovery at boot alone."""
     if every_minute:
-        tick = _tick()
-        return [Entry(name=ALL, schedule=EVERY_MINUTE, timezone=schedule.UTC, command=tick)]
+        return [_every_minute(), at_boot()]
+    return [*entries_of(registry.every(store)), at_boot()]
+
+
+def at_boot() -> Entry:
+    """The recovery when the machine has started."""
+    check = (sys.executable, "-m", "sprat", "check", "--all", "--wait", str(STORE_WAIT_SECONDS))
+    return Entry(name=AT_BOOT, schedule=REBOOT, timezone=schedule.UTC, command=check)
+
+
+def entries(store: Store, *, every_minute: bool = False) -> list[Entry]:
+    """What there is to install in a cluster that uses this store, or InvalidInput."""
+    if every_minute:
+        return [_every_minute()]
     found = entries_of(registry.every(store))
     if not found:
         raise InvalidInput(
@@ -135,6 +158,10 @@ def is_local(timezone: str) -> bool:
         if offset is None or offset.total_seconds() != time.localtime(moment).tm_gmtoff:
             return False
     return True
+
+
+def _every_minute() -> Entry:
+    return Entry(name=ALL, schedule=EVERY_MINUTE, timezone=schedule.UTC, command=_tick())
 
 
 def _entry(trigger: Trigger) -> Entry:

@@ -37,11 +37,17 @@ def files(entries: Sequence[Entry], url: str) -> dict[str, str]:
         about = {
             "Label": label,
             "ProgramArguments": ["/bin/sh", "-c", install.shell(entry, url)],
-            "StartCalendarInterval": intervals(entry.local_schedule()),
+            **_start(entry),
         }
         path = os.path.join(_directory(), f"{label}.plist")
         made[path] = plistlib.dumps(about, sort_keys=False).decode()
     return made
+
+
+def _start(entry: Entry) -> dict[str, object]:
+    if entry.is_at_boot:
+        return {"RunAtLoad": True}
+    return {"StartCalendarInterval": intervals(entry.local_schedule())}
 
 
 def add(entries: Sequence[Entry], url: str) -> Installed:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
+BOOT_SECONDS = 10  # after the machine has started
+
+# Without KillMode=process systemd ends the workers that a tick has started as soon as it is over.
 SERVICE = """\
 [Unit]
 Description=sprat trigger {name}
@@ -23,6 +26,7 @@ Description=sprat trigger {name}
 Type=oneshot
 EnvironmentFile={file}
 ExecStart={command}
+KillMode=process
 """
 TIMER = """\
 [Unit]
@@ -57,14 +61,19 @@ def files(entries: Sequence[Entry], url: str) -> dict[str, str]:
     path, _ = install.environment_file(url)
     made = {}
     for entry in entries:
-        times = "\n".join(f"OnCalendar={c}" for c in calendars(entry.schedule, entry.timezone))
         unit = os.path.join(_directory(), _unit(entry.name, url))
         command = " ".join(_escaped(word) for word in entry.command)
         made[f"{unit}.service"] = SERVICE.format(
             name=entry.name, file=path.replace("%", "%%"), command=command
         )
-        made[f"{unit}.timer"] = TIMER.format(name=entry.name, times=times)
+        made[f"{unit}.timer"] = TIMER.format(name=entry.name, times=_times(entry))
     return made
+
+
+def _times(entry: Entry) -> str:
+    if entry.is_at_boot:
+        return f"OnBootSec={BOOT_SECONDS}"
+    return "\n".join(f"OnCalendar={c}" for c in calendars(entry.schedule, entry.timezone))
 
 
 def add(entries: Sequence[Entry], url: str) -> Installed:
