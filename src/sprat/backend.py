@@ -267,6 +267,11 @@ class Backend:
 
     # -- the store itself -------------------------------------------------------------------
 
+    def compact(self) -> tuple[int, int] | None:
+        """Return the disk space of deleted items to the system; the bytes in use before and after.
+        None where there is nothing to do, for the server sees to it."""
+        return None
+
     def describe(self) -> dict[str, object]:
         """Facts for `sprat doctor`: kind, version, where, durability."""
         raise NotImplementedError

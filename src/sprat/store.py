@@ -92,6 +92,12 @@ class Store:
         """Delete what is past its retention, in every pool."""
         return sum(self.pool(name).purge() for name in self.pools())
 
+    def compact(self) -> tuple[int, int] | None:
+        """Return the disk space of deleted items to the system: the bytes before and after, or None
+        where the server does that by itself (PostgreSQL, Redis). SQLite writes the whole file anew;
+        meanwhile other processes wait to write."""
+        return self.backend.compact()
+
     def describe(self) -> dict[str, object]:
         return self.backend.describe()
 

@@ -392,6 +392,21 @@ def test_purge_deletes_what_was_kept_long_enough(sprat: Run, store: Store) -> No
     assert sprat("jobs", "purge", "--json").data == {"purged": 0}
 
 
+def test_purge_with_compact_returns_the_space(sprat: Run, store: Store, place: Path) -> None:
+    pool = store.pool("numbers")
+    pool.configure(keep_cancelled_seconds=0)
+    pool.cancel(*pool.push_many(["x" * 1000] * 2000))
+    kept = pool.push("kept")
+    data = sprat("jobs", "purge", "--compact", "--json").data
+    assert data["purged"] == 2000
+    before, after = data["compacted"]["before_bytes"], data["compacted"]["after_bytes"]
+    assert before > 2_000_000 > 500_000 > after
+    assert (place / "sprat.db").stat().st_size <= after
+    assert store.get(kept).data == "kept"
+    answer = sprat("jobs", "purge", "numbers", "--compact")
+    assert re.fullmatch(r"0 jobs purged\n0\.\d MB on disk, 0\.\d MB before\n", answer.out)
+
+
 def test_workers_are_listed_shown_and_drained(sprat: Run, store: Store) -> None:
     enrol(store, "w1", pid=1234)
     enrol(store, "w2")

@@ -428,6 +428,17 @@ def test_purge_deletes_finished_items_past_their_retention(
     assert left == set(ids.values()) - set(gone)
 
 
+def test_compact_changes_nothing_but_the_space(
+    store: Store, pool: WorkPool, worker: WorkerRecord
+) -> None:
+    make_one_of_each(pool)
+    before = pool.items()
+    sizes = store.compact()
+    assert sizes is None or 0 < sizes[1] <= sizes[0]
+    assert pool.items() == before
+    assert pool.push("after")
+
+
 def test_purge_keeps_what_is_kept_for_ever(
     pool: WorkPool, worker: WorkerRecord, advance: Advance
 ) -> None:

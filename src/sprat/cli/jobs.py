@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from sprat.store import Store
 
 PAGE_SHOWN = 20
+NOT_COMPACTED = {  # by kind of store
+    "postgresql": "PostgreSQL reuses the space of deleted jobs by itself (autovacuum): "
+    "nothing was compacted",
+    "redis": "Redis returns the memory of deleted jobs by itself: nothing was compacted",
+    "http": "nothing was compacted: run this command on the server's machine, with its store's URL",
+}
 PAGE = 10_000  # items that are changed in one step
 
 
@@ -47,6 +53,9 @@ def parser() -> Parser:
     what = "delete finished jobs that were kept for as long as their pool's settings say"
     purge = family.add_parser("purge", help=what, what=what)
     purge.add_argument("pool", metavar="POOL", nargs="?", help="only this one; else all")
+    purge.add_argument(
+        "--compact", action="store_true", help="return the space of what was deleted to the disk"
+    )
     return made
 
 
@@ -161,7 +170,20 @@ def _purge(store: Store, asked: Namespace) -> None:
     for name in names:
         while some := store.pool(name).purge():
             deleted += some
+    if not asked.compact:
+        _tell(asked, "purged", deleted)
+        return
+    sizes = store.compact()
+    if asked.json:
+        compacted = sizes and {"before_bytes": sizes[0], "after_bytes": sizes[1]}
+        document({"purged": deleted, "compacted": compacted})
+        return
     _tell(asked, "purged", deleted)
+    if sizes is None:
+        kind = str(store.describe()["kind"])
+        talk(NOT_COMPACTED.get(kind, "this store holds no disk space: nothing to compact"))
+    else:
+        print(f"{sizes[1] / 1e6:,.1f} MB on disk, {sizes[0] / 1e6:,.1f} MB before")
 
 
 def _tell(asked: Namespace, what: str, n: int) -> None:

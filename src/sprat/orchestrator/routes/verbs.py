@@ -55,7 +55,8 @@ WHO: dict[str, tuple[str, ...]] = {
     "take": (ADMIN,),
     "describe": ROLES,
 }
-NOT_SERVED = {"close", "push_joined", "settle_joined"}  # a transaction does not travel
+# A transaction does not travel, and a file is compacted where it is.
+NOT_SERVED = {"close", "push_joined", "settle_joined", "compact"}
 UNLIMITED = {"exchange", "save", "wait", "heartbeat", "update_status", "register"}
 SECRET_KINDS = (keys.KIND, worker_secret.KIND)  # documents that nobody reads or writes over HTTP
 SCALING_KINDS = (insight.KIND, scale_set.KIND)  # that not only admins do

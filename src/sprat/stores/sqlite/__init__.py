@@ -215,6 +215,9 @@ class SqliteBackend(Backend):
 
     # -- the store itself -------------------------------------------------------------------
 
+    def compact(self) -> tuple[int, int]:
+        return self._connection.compact()
+
     def describe(self) -> dict[str, object]:
         return self._connection.describe()
 

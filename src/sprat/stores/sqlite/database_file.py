@@ -22,6 +22,10 @@ class DatabaseFile:
             self._identity = _create_private(self.path)
         self.check()
 
+    def size(self) -> int:
+        """In bytes, with its log."""
+        return os.path.getsize(self.path) + os.path.getsize(self.path + "-wal")
+
     def check(self) -> None:
         """Raise StoreMismatch if the path no longer leads to this file."""
         try:

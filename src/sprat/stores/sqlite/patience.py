@@ -42,8 +42,8 @@ class Patience:
         time.sleep(pause * (0.5 + time.monotonic_ns() % 1000 / 1000))
         return tries * 0.004 < BUSY_SECONDS
 
-    def mark(self, tx: WriteTransaction) -> None:
-        tx.run(MARK, (tx.now + FAIR_SECONDS,))
+    def mark(self, tx: WriteTransaction, seconds: float = FAIR_SECONDS) -> None:
+        tx.run(MARK, (tx.now + seconds,))
         self.was_long = False
 
     def is_fair(self, tx: Transaction) -> bool:
