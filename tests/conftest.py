@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ from sprat.store import Store
 # Who runs the tests in the background of a shell has SIGINT ignored, and so would all children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests run side by side, on a machine that is then saturated: their fleets launch all the same.
+os.environ["SPRAT_LAUNCH_WHEN_SATURATED"] = "1"
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("any machine", deadline=None)

@@ -25,6 +25,7 @@ RUNGS = (
         "histogram",
         "payload",
         "environment",
+        "machine_load",
         "awaiting",
         "schedule",
         "text_file",

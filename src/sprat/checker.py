@@ -11,6 +11,7 @@ from sprat.errors import LaunchFailed, SpratError
 from sprat.launcher import open_launcher
 from sprat.record import Record
 from sprat.scaling import policies
+from sprat.scaling.brake import room_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ def decide(
         decision = policies.decide(seen, settings)
         insight.remember(store, seen, decision)
         if not decision.launch and not decision.drain:
+            if room_left(seen) == 0:  # the next look is due soon: pushes need not ask for one
+                store.backend.request_check(pool, settings.max_workers)
             break
         recorded = store.pool(pool).record(decision, version=seen.version)
         if recorded is not None:

@@ -7,9 +7,7 @@ same time the later one's notes stay; they hold nothing that the next pass could
 
 from __future__ import annotations
 
-import os
-
-from sprat import jsontext
+from sprat import jsontext, machine_load
 from sprat.model import NO_GROUP
 from sprat.scaling import policies
 
@@ -39,11 +37,17 @@ def observe(
         kept = store.backend.document(KIND, _name(seen))
         if kept is not None:
             seen = seen.replace(memory=jsontext.loads(kept.body))
-    if settings.launcher == "process":
-        seen = seen.replace(cores=os.cpu_count() or 1)
+    seen = on_this_machine(seen, settings)
     if not policies.wants_history(seen, settings):
         return seen
     return seen.replace(history=store.pool(pool).history(policy.HISTORY_SECONDS))
+
+
+def on_this_machine(seen: Snapshot, settings: PoolSettings) -> Snapshot:
+    """With what the machine can bear, if workers would be launched on this one."""
+    if settings.launcher != "process":
+        return seen
+    return seen.replace(cores=machine_load.cores(), saturated=machine_load.saturation())
 
 
 def remember(store: Store, seen: Snapshot, decision: Decision) -> None:

@@ -309,6 +309,13 @@ class StatsBucket(Record):
     runs: tuple[tuple[int, int], ...] = ()
 
 
+class Saturation(Record):
+    """Why a machine should get no more workers."""
+
+    cause: str  # in a few words
+    may_run: int  # workers that it should get all the same
+
+
 class Snapshot(Record):
     """All that one scaling pass needs, read at one moment. `version` guards what follows."""
 
@@ -333,6 +340,7 @@ class Snapshot(Record):
     history: Sequence[StatsBucket] = ()  # as far back as the policy's HISTORY_SECONDS
     memory: Mapping[str, Any] = {}  # what the policy noted in its last decision
     cores: int = 0  # of the machine where workers would be launched; 0: not known
+    saturated: Saturation | None = None  # what that machine has too little of
 
     @property
     def claimable(self) -> int:

@@ -59,7 +59,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current directory, with nothing in it but jobs.py and sprat.yml."""
     monkeypatch.chdir(tmp_path)
     for name in list(os.environ):
-        if name.startswith("SPRAT_"):
+        if name.startswith("SPRAT_") and name != "SPRAT_LAUNCH_WHEN_SATURATED":
             monkeypatch.delenv(name)
     (tmp_path / "jobs.py").write_text(JOBS)
     (tmp_path / "sprat.yml").write_text(CONFIG)

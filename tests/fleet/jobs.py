@@ -40,6 +40,13 @@ def echo(data: Data) -> Any:
     return data.get("say")
 
 
+def compute(data: Data) -> None:
+    """Keeps a processor busy for this many seconds of its time."""
+    end = time.process_time() + data["seconds"]
+    while time.process_time() < end:
+        pass
+
+
 async def echo_async(data: Data) -> Any:
     await asyncio.sleep(0.01)
     return echo(data)

@@ -10,6 +10,7 @@ snapshot (see insight.py). A module is imported when a pool asks for it: workers
 from __future__ import annotations
 
 from sprat.errors import InvalidInput
+from sprat.scaling.brake import SATURATED_PAUSE_SECONDS, spared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,11 @@ def find(name: object) -> Any:
 
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
-    """What the pool's own policy makes of what was seen."""
+    """What the pool's own policy makes of what was seen, as far as the machine can bear it."""
+    return spared(seen, _decided(seen, settings))
+
+
+def _decided(seen: Snapshot, settings: PoolSettings) -> Decision:
     policy = find(settings.policy)
     if seen.suspended:
         from sprat.scaling import suspended
@@ -75,7 +80,10 @@ def look_again_in(seen: Snapshot, settings: PoolSettings) -> float | None:
     """Seconds until the policy has to look again although nothing has happened; None: it need
     not."""
     policy = find(settings.policy)
-    return policy.look_again_in(seen, settings) if hasattr(policy, "look_again_in") else None
+    moments = [policy.look_again_in(seen, settings) if hasattr(policy, "look_again_in") else None]
+    if seen.saturated and seen.claimable:
+        moments.append(SATURATED_PAUSE_SECONDS)
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 def wants_history(seen: Snapshot, settings: PoolSettings) -> bool:
