@@ -32,7 +32,11 @@ class World:
         raise NotImplementedError
 
     def advance(self, seconds: float) -> None:
-        """Move the store's clock forward."""
+        """Move the store's clock forward, as time passes while the store is in use."""
+        raise NotImplementedError
+
+    def outage(self, seconds: float) -> None:
+        """Move the store's clock forward, as time passes while nothing reaches the store."""
         raise NotImplementedError
 
     def check(self) -> None:
@@ -47,12 +51,16 @@ class MemoryWorld(World):
     def __init__(self, place: Path) -> None:
         super().__init__(place)
         self.now = 1_700_000_000.0
-        self._backend = MemoryBackend(clock=lambda: self.now)
+        self.backend = MemoryBackend(clock=lambda: self.now)
 
     def open(self) -> Store:
-        return Store(self._backend)
+        return Store(self.backend)
 
     def advance(self, seconds: float) -> None:
+        self.outage(seconds)
+        move_mark(self.backend, seconds)
+
+    def outage(self, seconds: float) -> None:
         self.now += seconds
 
 
@@ -68,9 +76,17 @@ class SqliteWorld(World):
         return store
 
     def advance(self, seconds: float) -> None:
+        self._move(seconds, "clock_base", "mark")
+
+    def outage(self, seconds: float) -> None:
+        self._move(seconds, "clock_base")
+
+    def _move(self, seconds: float, *names: str) -> None:
         db = apsw.Connection(str(self.path))
         db.set_busy_timeout(10_000)
-        db.execute("UPDATE meta SET value = value + ? WHERE name = 'clock_base'", (seconds,))
+        with db:
+            for name in names:
+                db.execute("UPDATE meta SET value = value + ? WHERE name = ?", (seconds, name))
         db.close()
 
     def check(self) -> None:
@@ -123,9 +139,12 @@ class HttpWorld(World):
 
     def __init__(self, place: Path) -> None:
         super().__init__(place)
-        self._ahead = Value("d", 0.0)  # a test may move it from another process
-        clock = time.time  # runs as it does elsewhere, unless a test moves it
-        self._served = Served(Store(MemoryBackend(clock=lambda: clock() + self._ahead.value)))
+        # By how much a test, perhaps from another process, moved the clock and the mark.
+        self._ahead, self._marked_ahead = Value("d", 0.0), Value("d", 0.0)
+        self._mark_moved = 0.0
+        self._time = time.time  # runs as it does elsewhere, unless a test moves it
+        self._backend = MemoryBackend(clock=self._clock)
+        self._served = Served(Store(self._backend))
         self.url = self._served.url
         with open_store(self.url) as first:
             first.pools()  # the server's start is nobody's waiting time
@@ -136,11 +155,29 @@ class HttpWorld(World):
         return store
 
     def advance(self, seconds: float) -> None:
+        self._marked_ahead.value += seconds
+        self.outage(seconds)
+
+    def outage(self, seconds: float) -> None:
         self._ahead.value += seconds
+
+    def _clock(self) -> float:
+        moved = self._marked_ahead.value - self._mark_moved
+        if moved:
+            self._mark_moved += moved
+            move_mark(self._backend, moved)
+        return self._time() + self._ahead.value
 
     def close(self) -> None:
         super().close()
         self._served.stop()
+
+
+def move_mark(backend: MemoryBackend, seconds: float) -> None:
+    """Let the store have been in use until these seconds later."""
+    state = backend._state
+    if state.marked_at is not None:
+        state.marked_at += seconds
 
 
 WORLDS: dict[str, Callable[[Path], World]] = {
@@ -150,6 +187,8 @@ WORLDS: dict[str, Callable[[Path], World]] = {
     "redis": RedisWorld,
     "http": HttpWorld,
 }
+# Those that know tasks, parking, marks and the other verbs of tests/conformance/test_outage.py.
+READY = ("memory",)
 # Those that other processes can open by `world.url`.
 SHARED = ("sqlite", "postgres", "redis", "http")
 

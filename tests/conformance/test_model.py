@@ -18,9 +18,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from worlds import WORLDS, World
+from worlds import READY, WORLDS, World, move_mark
 
 from sprat import model, payload
+from sprat.backend import ClaimRef
 from sprat.errors import SpratError
 from sprat.pool import WorkPool
 from sprat.store import Store
@@ -30,6 +31,7 @@ EXAMPLES = os.environ.get("SPRAT_MODEL_EXAMPLES")
 POOLS = ("p", "q")
 WORKERS = ("w0", "w1", "w2")
 GROUPS = ("x", "y")
+TASKS = ("m:f", "m:g")
 MOMENTS = ("created_at", "run_at", "claimed_at", "finished_at")
 # Between a verb on the one store and the same on the other a busy machine may stop for a while; all
 # but the shortest step of time below moves a lease by more.
@@ -49,6 +51,7 @@ item_options = st.fixed_dictionaries(
         "group": st.sampled_from([None, None, *GROUPS]),
         "key": st.sampled_from([None, None, None, "k1", "k2"]),
         "backlog": st.sampled_from([False, False, False, True]),
+        "task": st.sampled_from([None, *TASKS]),
     }
 )
 
@@ -66,9 +69,12 @@ class RealTime:
 class Side:
     """One of the two stores, and what it answered so far: tokens and some ids are its own."""
 
-    def __init__(self, store: Store, advance: Callable[[float], None]) -> None:
+    def __init__(
+        self, store: Store, advance: Callable[[float], None], outage: Callable[[float], None]
+    ) -> None:
         self.store = store
         self.advance = advance
+        self.outage = outage
         self.pools: dict[str, WorkPool] = {name: store.pool(name) for name in POOLS}
         self.claims: list[model.WorkItem] = []
         self.records: list[model.WorkerRecord] = []  # every registration ever made
@@ -98,6 +104,7 @@ class Side:
 
 class StoresAgree(RuleBasedStateMachine):
     make_world: Callable[[Path], World]
+    is_ready = True  # the store knows tasks, parking and marks: see worlds.READY
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,11 +112,17 @@ class StoresAgree(RuleBasedStateMachine):
         self.world = type(self).make_world(self.place)
         clock = RealTime()
 
+        backend = MemoryBackend(clock=clock)
+
         def advance(seconds: float) -> None:
+            outage(seconds)
+            move_mark(backend, seconds)
+
+        def outage(seconds: float) -> None:
             clock.ahead += seconds
 
-        self.ours = Side(Store(MemoryBackend(clock=clock)), advance)
-        self.theirs = Side(self.world.open(), self.world.advance)
+        self.ours = Side(Store(backend), advance, outage)
+        self.theirs = Side(self.world.open(), self.world.advance, self.world.outage)
         self.pushed: list[tuple[str, list[model.NewItem]]] = []
 
     def teardown(self) -> None:
@@ -144,6 +157,8 @@ class StoresAgree(RuleBasedStateMachine):
 
     @rule(pool=pool_names, options=st.lists(item_options, min_size=1, max_size=3))
     def push(self, pool: str, options: list[dict[str, Any]]) -> None:
+        if not self.is_ready:
+            options = [{**one, "task": None} for one in options]
         items = [payload.new_item(len(self.pushed) % 2, **one) for one in options]
         self.pushed.append((pool, items))
         self.both(lambda side: side.pools[pool].push_items(items))
@@ -161,7 +176,7 @@ class StoresAgree(RuleBasedStateMachine):
     def claim(self, pool: str, choice: int, n: int, announced: bool) -> None:
         answers = self.both(
             lambda side: side.pools[pool].claim_many(side.worker(choice), n, announced=announced),
-            seen=lambda items: [public(item) for item in items],
+            seen=lambda items: [self.shown(item) for item in items],
         )
         self.remember(answers)
 
@@ -184,9 +199,13 @@ class StoresAgree(RuleBasedStateMachine):
     ) -> None:
         self.both(
             lambda side: side.pools[pool].settle_many(
-                [settlement(side, choice, outcome, delay=delay, result=result, error=error)]
+                [self.settlement(side, choice, outcome, delay=delay, result=result, error=error)]
             )
         )
+
+    def settlement(self, side: Side, choice: int, outcome: str, **about: Any) -> model.Settlement:
+        known = self.is_ready or outcome != model.PARK
+        return settlement(side, choice, outcome if known else model.HAND_BACK, **about)
 
     @precondition(lambda self: self.ours.claims)
     @rule(
@@ -209,15 +228,18 @@ class StoresAgree(RuleBasedStateMachine):
         answers = self.both(
             lambda side: side.pools[pool].exchange(
                 side.worker(worker),
-                settlements=[settlement(side, *one) for one in settles],
+                settlements=[self.settlement(side, *one) for one in settles],
                 start=None if start is None else claim_of(side, start),
                 claim=n,
                 announced=announced,
             ),
-            seen=lambda a: (a.settled, a.started, [public(item) for item in a.items]),
+            seen=lambda a: (a.settled, a.started, self.version(a), list(map(self.shown, a.items))),
         )
         if answers is not None:
             self.remember((list(answers[0].items), list(answers[1].items)))
+
+    def version(self, answer: model.Exchange) -> int | None:
+        return answer.version if self.is_ready else None
 
     @precondition(lambda self: self.ours.claims)
     @rule(pool=pool_names, choice=choices)
@@ -257,16 +279,40 @@ class StoresAgree(RuleBasedStateMachine):
         limit=st.none() | st.integers(0, 2),
         limits=st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 2)),
         keep=st.none() | st.just(50),
+        transient=st.sampled_from([None, 0, 1, 10]),
     )
     def configure(
-        self, pool: str, limit: int | None, limits: dict[str, int], keep: float | None
+        self,
+        pool: str,
+        limit: int | None,
+        limits: dict[str, int],
+        keep: float | None,
+        transient: int | None,
     ) -> None:
         changes = {"tenant_limit": limit, "tenant_limits": limits, "keep_done_seconds": keep}
+        if self.is_ready:
+            changes["max_transient"] = transient
         self.both(lambda side: side.pools[pool].configure(**changes))
 
-    @rule(pool=pool_names, seconds=st.sampled_from([None, 0, 0, 10, 100]))
-    def pause(self, pool: str, seconds: float | None) -> None:
-        self.both(lambda side: side.pools[pool].pause(seconds))
+    @rule(
+        pool=pool_names,
+        seconds=st.sampled_from([None, 0, 0, 10, 100]),
+        reason=st.sampled_from([None, "maintenance"]),
+    )
+    def pause(self, pool: str, seconds: float | None, reason: str | None) -> None:
+        self.both(lambda side: side.pools[pool].pause(seconds, reason=reason))
+
+    @rule(pool=pool_names, seconds=st.sampled_from([5, 50]))
+    def hold_off(self, pool: str, seconds: float) -> None:
+        self.both(lambda side: side.pools[pool].hold_off(seconds, reason=f"for {seconds}"))
+
+    @rule(pool=pool_names, most=st.integers(0, 4))
+    def request_check(self, pool: str, most: int) -> None:
+        self.both(lambda side: side.store.backend.request_check(pool, most))
+
+    @rule(pool=pool_names)
+    def begin_check(self, pool: str) -> None:
+        self.both(lambda side: side.store.backend.begin_check(pool))
 
     @rule(pool=pool_names, limit=st.integers(1, 3))
     def purge(self, pool: str, limit: int) -> None:
@@ -279,8 +325,16 @@ class StoresAgree(RuleBasedStateMachine):
         able=capabilities,
         pool=st.sampled_from([None, *POOLS]),
         lease=st.sampled_from([20, 1000]),
+        tasks=st.lists(st.sampled_from(TASKS), unique=True),
     )
-    def register(self, number: int, able: list[str], pool: str | None, lease: float) -> None:
+    def register(
+        self,
+        number: int,
+        able: list[str],
+        pool: str | None,
+        lease: float,
+        tasks: Sequence[str] = (),
+    ) -> None:
         self.enrol(
             lambda side: model.WorkerRegistration(
                 worker_id=WORKERS[number],
@@ -288,6 +342,7 @@ class StoresAgree(RuleBasedStateMachine):
                 pool_id=pool,
                 lease_seconds=lease,
                 metadata={"able": len(able)},
+                tasks=tasks,
             )
         )
 
@@ -321,6 +376,28 @@ class StoresAgree(RuleBasedStateMachine):
             ),
             seen=lambda answer: (answer.status, answer.lost),
         )
+
+    @precondition(lambda self: self.is_ready)
+    @rule(chosen=few_choices)
+    def keep_alive(self, chosen: list[int]) -> None:
+        self.both(
+            lambda side: side.store.backend.keep_alive([side.worker_id(one) for one in chosen])
+        )
+
+    @precondition(lambda self: self.is_ready)
+    @rule()
+    def touch(self) -> None:
+        self.both(lambda side: side.store.backend.touch())
+
+    @precondition(lambda self: self.is_ready and self.ours.claims)
+    @rule(chosen=few_choices)
+    def lost(self, chosen: list[int]) -> None:
+        def lost(side: Side) -> tuple[str, ...]:
+            claims = [claim_of(side, choice) for choice in chosen]
+            refs = [ClaimRef(item_id=item.id, token=item.token) for item in claims]
+            return side.store.backend.lost(refs)
+
+        self.both(lost)
 
     @rule(
         choice=choices,
@@ -397,6 +474,12 @@ class StoresAgree(RuleBasedStateMachine):
     def advance(self, seconds: float) -> None:
         self.both(lambda side: side.advance(seconds))
 
+    # Not near a quarter or three quarters of a lease, whatever they add up to: real time passes.
+    @precondition(lambda self: self.is_ready)
+    @rule(seconds=st.sampled_from([1.3, 4.1, 11.7, 60, 400]))
+    def outage(self, seconds: float) -> None:
+        self.both(lambda side: side.outage(seconds))
+
     # -- and then -------------------------------------------------------------------------------
 
     @invariant()
@@ -405,19 +488,26 @@ class StoresAgree(RuleBasedStateMachine):
         for pool in POOLS:
             self.both(
                 lambda side, pool=pool: side.pools[pool].items(limit=10_000),
-                seen=lambda items: [public(item) for item in items],
+                seen=lambda items: [self.shown(item) for item in items],
             )
             for group in (None, *GROUPS):
                 self.both(
                     lambda side, pool=pool, group=group: side.pools[pool].observe(
                         group, window=1e6
                     ),
-                    seen=public_snapshot,
+                    seen=self.shown_snapshot,
                 )
             self.both(
                 lambda side, pool=pool: side.pools[pool].state(),
                 seen=lambda state: [state.settings.as_dict(), state.version, state.paused],
             )
+
+    def shown(self, item: model.WorkItem) -> list[Any]:
+        return public(item if self.is_ready else item.replace(transients=0))
+
+    def shown_snapshot(self, seen: model.Snapshot) -> list[Any]:
+        news = [seen.pause_reason, Roughly(seen.paused_seconds or 0.0), seen.parked]
+        return public_snapshot(seen) + (news if self.is_ready else [])
 
     @invariant()
     def promises_are_kept(self) -> None:
@@ -445,6 +535,9 @@ def settlement(side: Side, choice: int, outcome: str, **about: Any) -> model.Set
         return pool.completion(item, about.get("result"), seconds=1.0)
     if outcome == model.HAND_BACK:
         return model.Settlement(item_id=item.id, token=item.token, outcome=outcome)
+    if outcome == model.PARK:
+        failure = pool.failure(item, about.get("error"), delay=about.get("delay", 0))
+        return failure.replace(outcome=model.PARK)
     return pool.failure(
         item,
         about.get("error"),
@@ -516,7 +609,8 @@ OTHERS = [name for name in WORLDS if name != "memory"]
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.timeout(0 if EXAMPLES else 900)
 def test_store_agrees_with_the_model(name: str) -> None:
-    machine = type(f"{name.title()}AgreesWithMemory", (StoresAgree,), {"make_world": WORLDS[name]})
+    about = {"make_world": WORLDS[name], "is_ready": name in READY}
+    machine = type(f"{name.title()}AgreesWithMemory", (StoresAgree,), about)
     case = machine.TestCase
     case.settings = settings(
         max_examples=int(EXAMPLES or 60),

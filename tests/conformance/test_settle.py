@@ -158,15 +158,15 @@ def test_poison_allows_no_further_attempt(pool: WorkPool, claimed: WorkItem) -> 
 def test_attempts_are_given_back_a_thousand_times_at_most(
     pool: WorkPool, worker: WorkerRecord
 ) -> None:
-    item_id = pool.push("throttled", max_retries=2)
+    item_id = pool.push("handed back", max_retries=2)
     item = must_claim(pool)
     for _ in range(retry.GIVE_BACKS):
-        failure = pool.failure(item, "throttled", transient=True)
-        answer = pool.exchange("w1", settlements=[failure], claim=1)
+        back = model.Settlement(item_id=item.id, token=item.token, outcome=model.HAND_BACK)
+        answer = pool.exchange("w1", settlements=[back], claim=1)
         assert answer.settled == (True,)
         item = answer.items[0]
     assert item.attempts == 1
-    pool.fail(item, "throttled", transient=True)
+    pool.hand_back(item)
     assert pool.get(item_id).attempts == 1
     pool.hand_back(must_claim(pool))
     assert (pool.get(item_id).status, pool.get(item_id).attempts) == ("poisoned", 2)

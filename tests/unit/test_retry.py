@@ -46,14 +46,48 @@ def shown(verdict: Verdict) -> tuple[str, int, bool, int]:
         (tally(1, 3, suspect=True), "fail", ("pending", 1, False, 0)),
         (tally(1, 3, suspect=True), "transient", ("pending", 0, True, 1)),
         (tally(1, 3, suspect=True), "hand_back", ("pending", 0, True, 1)),
-        (tally(1, 3, given_back=GIVE_BACKS - 1), "transient", ("pending", 0, False, GIVE_BACKS)),
-        (tally(1, 3, given_back=GIVE_BACKS), "transient", ("pending", 1, False, GIVE_BACKS)),
-        (tally(3, 3, given_back=GIVE_BACKS), "transient", ("poisoned", 3, False, GIVE_BACKS)),
+        (tally(1, 3, given_back=GIVE_BACKS - 1), "hand_back", ("pending", 0, False, GIVE_BACKS)),
+        (tally(1, 3, given_back=GIVE_BACKS), "hand_back", ("pending", 1, False, GIVE_BACKS)),
         (tally(3, 3, given_back=GIVE_BACKS), "hand_back", ("poisoned", 3, False, GIVE_BACKS)),
+        (tally(1, 1, given_back=GIVE_BACKS), "park", ("pending", 0, False, GIVE_BACKS + 1)),
+        (tally(1, 3, suspect=True), "park", ("pending", 0, True, 1)),
     ],
 )
 def test_after_failure(before: Tally, outcome: str, after: tuple[str, int, bool, int]) -> None:
     assert shown(after_failure(before, outcome)) == after
+
+
+@pytest.mark.parametrize(
+    ("transients", "bound", "after"),
+    [
+        (1, 2, ("pending", 0, False, 1)),
+        (2, 2, ("poisoned", 1, False, 0)),
+        (0, 0, ("poisoned", 1, False, 0)),
+        (10_000, None, ("pending", 0, False, 1)),
+    ],
+)
+def test_transient_failures_are_uncharged_up_to_their_bound(
+    transients: int, bound: int | None, after: tuple[str, int, bool, int]
+) -> None:
+    verdict = after_failure(tally(1, 1, transients=transients), model.TRANSIENT, bound)
+    assert shown(verdict) == after
+    assert verdict.transients == transients + (verdict.status == model.PENDING)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (tally(1, 1), ("pending", 0, False, 1)),
+        (tally(1, 1, given_back=GIVE_BACKS), ("poisoned", 1, False, GIVE_BACKS)),
+        (tally(0, 3, ahead=UNANNOUNCED), ("pending", 0, False, 0)),
+        (tally(0, 3, ahead=ANNOUNCED), ("pending", 0, False, 0)),
+        (tally(1, 3, suspect=True), ("pending", 0, True, 1)),
+    ],
+)
+def test_crash_in_an_outage_is_not_charged(
+    before: Tally, after: tuple[str, int, bool, int]
+) -> None:
+    assert shown(after_crash(before, in_outage=True)) == after
 
 
 @pytest.mark.parametrize(
@@ -117,6 +151,7 @@ class Life:
             self.now.max_retries,
             suspect=verdict.suspect,
             given_back=verdict.given_back,
+            transients=verdict.transients,
         )
         return verdict.status == model.POISONED
 
@@ -187,9 +222,10 @@ def test_given_back_attempts_run_out(max_retries: int, outcome: str) -> None:
     finished = False
     while not finished:
         life.claim(0)
-        finished = life.end(after_failure(life.now, outcome))
+        finished = life.end(after_failure(life.now, outcome, model.MAX_TRANSIENT))
         rounds += 1
-    assert rounds == GIVE_BACKS + max_retries
+    bound = GIVE_BACKS if outcome == model.HAND_BACK else model.MAX_TRANSIENT
+    assert rounds == bound + max_retries
 
 
 @given(st.integers(0, 8), st.integers(1, 8), st.booleans(), st.sampled_from(FAILURES))

@@ -155,12 +155,12 @@ class MemoryBackend(Backend):
 
     def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
         with self._changed:
-            work.pause(self._state, pool, seconds, self._now())
+            work.pause(self._state, pool, seconds, reason, self._now())
             self._changed.notify_all()
 
     def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
         with self._changed:
-            work.hold_off(self._state, pool, seconds, self._now())
+            work.hold_off(self._state, pool, seconds, reason, self._now())
 
     def request_check(self, pool: str, max_workers: int) -> bool:
         with self._changed:
@@ -168,7 +168,7 @@ class MemoryBackend(Backend):
 
     def begin_check(self, pool: str) -> None:
         with self._changed:
-            scaling.begin_check(self._state, pool)
+            scaling.begin_check(self._state, pool, self._now())
 
     def purge(self, pool: str, limit: int) -> int:
         with self._changed:
@@ -187,6 +187,18 @@ class MemoryBackend(Backend):
     ) -> model.Heartbeat:
         with self._changed:
             return registry.heartbeat(self._state, worker, metadata, holding, self._now())
+
+    def keep_alive(self, worker_ids: Sequence[str]) -> int:
+        with self._changed:
+            return registry.keep_alive(self._state, worker_ids, self._now())
+
+    def touch(self) -> None:
+        with self._changed:
+            self._state.touch(self._now())
+
+    def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+        with self._changed:
+            return registry.lost(self._state, holding)
 
     def update_status(
         self,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from sprat.stores.memory.item import Item
     from sprat.stores.memory.state import Pool, State, Worker
 
+UNCOUNTED = (model.HAND_BACK, model.PARK)  # neither a run nor a failure
+
 
 def begin(pool: Pool, worker: Worker, n: int, now: float, *, announced: bool) -> list[Item]:
     """Claim up to n items: the first is started, the others are claimed ahead."""
@@ -69,11 +71,18 @@ def settle(state: State, settlement: model.Settlement, now: float) -> bool:
     if settlement.outcome == model.COMPLETE:
         _complete(state, item, settlement.result, now)
     else:
-        verdict = retry.after_failure(item.tally(), settlement.outcome)
-        if settlement.outcome != model.HAND_BACK:
-            item.error = item.error if settlement.error is None else settlement.error
-        _end(state, item, verdict, now, delay=settlement.delay)
+        _put_back(state, item, settlement, now)
     return True
+
+
+def _put_back(state: State, item: Item, settlement: model.Settlement, now: float) -> None:
+    outcome = settlement.outcome
+    bound = state.pools[item.pool].settings.max_transient
+    verdict = retry.after_failure(item.tally(), outcome, bound)
+    hold = (settlement.error or "") if outcome == model.PARK else None
+    if outcome not in UNCOUNTED and settlement.error is not None:
+        item.error = settlement.error
+    _end(state, item, verdict, now, delay=settlement.delay, hold=hold)
 
 
 def _is_repeated(item: Item, settlement: model.Settlement) -> bool:
@@ -97,7 +106,7 @@ def _canonical(text: str) -> str:
 
 
 def _count_run(pool: Pool, item: Item, settlement: model.Settlement, now: float) -> None:
-    if settlement.outcome == model.HAND_BACK:
+    if settlement.outcome in UNCOUNTED:
         return
     since = now if item.claimed_at is None else item.claimed_at
     seconds = now - since if settlement.seconds is None else settlement.seconds
@@ -112,6 +121,7 @@ def _complete(state: State, item: Item, result: str | None, now: float) -> None:
         attempts=item.attempts + (1 if item.ahead else 0),
         suspect=False,
         given_back=item.given_back,
+        transients=item.transients,
     )
     item.result = result
     item.error = None
@@ -119,18 +129,25 @@ def _complete(state: State, item: Item, result: str | None, now: float) -> None:
 
 
 def _end(
-    state: State, item: Item, verdict: retry.Verdict, now: float, *, delay: float = 0.0
+    state: State,
+    item: Item,
+    verdict: retry.Verdict,
+    now: float,
+    *,
+    delay: float = 0.0,
+    hold: str | None = None,
 ) -> None:
     item.attempts = verdict.attempts
     item.suspect = verdict.suspect
     item.given_back = verdict.given_back
+    item.transients = verdict.transients
     drop(state, item)
     if verdict.status == model.PENDING:
         item.claimed_by = None
         item.claimed_at = None
     else:
         item.finished_at = now
-    state.pools[item.pool].place(item, verdict.status, now, delay=delay)
+    state.pools[item.pool].place(item, verdict.status, now, delay=delay, hold=hold)
 
 
 def drop(state: State, item: Item) -> None:
@@ -159,19 +176,31 @@ def release_all(
 ) -> tuple[int, int]:
     """End all claims of a dead worker (in one pool): how many, and how many were poisoned."""
     items = [item for item in worker.claims.values() if pool is None or item.pool == pool]
-    poisoned = [_release(state, item, now, reason=reason, started=started) for item in items]
+    in_outage = worker.renewals > 0
+    poisoned = [
+        _release(state, item, now, reason=reason, started=started, in_outage=in_outage)
+        for item in items
+    ]
     return len(items), sum(poisoned)
 
 
 def _release(
-    state: State, item: Item, now: float, *, reason: str | None, started: Sequence[str] | None
+    state: State,
+    item: Item,
+    now: float,
+    *,
+    reason: str | None,
+    started: Sequence[str] | None,
+    in_outage: bool,
 ) -> bool:
     """True if it was the item's last attempt."""
     if started is not None and item.id in started:
         start(item, item.token, now)
     if not item.ahead:
         state.pools[item.pool].ledger.count(now, histogram.FAIL)
-    verdict = retry.after_crash(item.tally(), never_started=started is not None)
+    verdict = retry.after_crash(
+        item.tally(), never_started=started is not None, in_outage=in_outage
+    )
     poisoned = verdict.status == model.POISONED
     if poisoned:
         item.error = f"worker {item.claimed_by} was lost" + (f": {reason}" if reason else "")

@@ -24,6 +24,7 @@ class Item:
         self.tenant = new.tenant
         self.group = new.group
         self.key = new.key
+        self.task = new.task
         self.created_at = now
 
         self.status = ""  # in no state before it is placed
@@ -35,6 +36,8 @@ class Item:
         self.ahead = 0  # 0, retry.ANNOUNCED or retry.UNANNOUNCED
         self.suspect = False
         self.given_back = 0
+        self.transients = 0
+        self.hold: str | None = None  # set by a PARK, cleared by whatever happens next
 
         self.claimed_by: str | None = None
         self.claimed_at: float | None = None
@@ -69,6 +72,7 @@ class Item:
             ahead=self.ahead,
             suspect=self.suspect,
             given_back=self.given_back,
+            transients=self.transients,
         )
 
     def as_record(self) -> model.WorkItem:
@@ -96,6 +100,9 @@ class Item:
             claimed_at=self.claimed_at,
             finished_at=self.finished_at,
             given_back=self.given_back,
+            task=self.task,
+            transients=self.transients,
+            hold=self.hold,
         )
 
 

@@ -7,7 +7,7 @@ import json
 from sprat import model
 from sprat.backend import too_late
 from sprat.errors import UnknownWorker
-from sprat.stores.memory import claims
+from sprat.stores.memory import claims, work
 from sprat.stores.memory.state import Worker
 
 TYPE_CHECKING = False
@@ -31,17 +31,18 @@ LEASE_ENDED = "its lease ended without a heartbeat"
 
 def register(state: State, wanted: model.WorkerRegistration, now: float) -> model.WorkerRecord:
     worker = state.workers.get(wanted.worker_id)
-    if wanted.reserved:
-        if worker is None:
-            raise UnknownWorker(f"no launch was reserved for worker {wanted.worker_id!r}")
-        if worker.status != model.STARTING:  # registered before, or given up
-            return too_late(worker.as_record(), wanted)
-    elif worker is None:
+    if worker is None and wanted.reserved:
+        raise UnknownWorker(f"no launch was reserved for worker {wanted.worker_id!r}")
+    state.touch(now)
+    if worker is None:
         worker = state.workers[wanted.worker_id] = Worker(wanted.worker_id, model.ACTIVE, now)
+    elif wanted.reserved and worker.status != model.STARTING:  # registered before, or given up
+        return too_late(worker.as_record(), wanted)
     claims.release_all(state, worker, now, reason="it registered again")
     _enrol(worker, wanted, now)
     _move(state, worker, model.ACTIVE, now)
     worker.reason = None
+    work.unpark(state, worker, wanted.tasks, now)
     return worker.as_record()
 
 
@@ -70,12 +71,26 @@ def heartbeat(
     state: State, ref: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef], now: float
 ) -> model.Heartbeat:
     worker = state.worker(ref.worker_id)
+    state.touch(now)
     current = worker.is_current(ref.incarnation)
     if current and worker.status in (model.ACTIVE, model.TERMINATING):
         worker.renew_lease(now)
         worker.metadata.update(json.loads(metadata) if metadata else {})
-    lost = tuple(claim.item_id for claim in holding if not _is_held(state, claim))
-    return model.Heartbeat(status=worker.status if current else model.LOST, lost=lost)
+    status = worker.status if current else model.LOST
+    return model.Heartbeat(status=status, lost=lost(state, holding))
+
+
+def lost(state: State, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+    return tuple(claim.item_id for claim in holding if not _is_held(state, claim))
+
+
+def keep_alive(state: State, worker_ids: Sequence[str], now: float) -> int:
+    state.touch(now)
+    known = [state.workers[one] for one in set(worker_ids) if one in state.workers]
+    live = [worker for worker in known if worker.status in model.LIVE]
+    for worker in live:
+        worker.renew_lease(now)
+    return len(live)
 
 
 def _is_held(state: State, claim: ClaimRef) -> bool:
@@ -93,6 +108,7 @@ def update_status(
     started: Sequence[str] | None,
 ) -> bool:
     worker = state.worker(ref.worker_id)
+    state.touch(now)
     if not worker.is_current(ref.incarnation):
         return False
     if worker.status == status:
@@ -134,6 +150,7 @@ def lose(
 
 
 def reap(state: State, pool: str | None, threshold: float | None, now: float) -> model.Reaped:
+    state.touch(now)
     workers: list[str] = []
     expired: list[str] = []
     released = poisoned = 0

@@ -15,6 +15,7 @@ CHECK_SECONDS = 10.0  # a pass that was asked for has begun by then, or its star
 
 def request_check(state: State, name: str, max_workers: int, now: float) -> bool:
     """True for the one who has to start a scaling pass."""
+    state.touch(now)
     pool = state.look(name)
     if pool.check_asked_at is not None and now - pool.check_asked_at < CHECK_SECONDS:
         return False
@@ -43,7 +44,8 @@ def _request_wait(pool: Pool, now: float) -> bool:
     return True
 
 
-def begin_check(state: State, name: str) -> None:
+def begin_check(state: State, name: str, now: float) -> None:
+    state.touch(now)
     state.look(name).check_asked_at = None
 
 
@@ -63,6 +65,9 @@ def observe(
         oldest_ready_seconds=_oldest_ready_seconds(pool, group, now),
         next_due_seconds=_next_due_seconds(pool, group, now),
         paused=pool.is_paused(now),
+        paused_seconds=pool.paused_seconds(now),
+        pause_reason=pool.pause_reason if pool.is_paused(now) else None,
+        parked=_parked(pool, group),
         last_up_at=scale_set.last_up_at,
         last_down_at=scale_set.last_down_at,
         launch_failures=scale_set.launch_failures,
@@ -93,9 +98,18 @@ def _next_due_seconds(pool: Pool, group: str | None, now: float) -> float | None
     return None if first is None else first - now
 
 
+def _parked(pool: Pool, group: str | None) -> dict[str, int]:
+    parked: dict[str, int] = {}
+    for item in pool.parked.values():
+        if group is None or item.group == (group or None):
+            parked[item.task or ""] = parked.get(item.task or "", 0) + 1
+    return parked
+
+
 def record(
     state: State, version: int, decision: model.Decision, now: float
 ) -> model.RecordedDecision | None:
+    state.touch(now)
     scale_set = state.scale_set(decision.pool, decision.group)
     if scale_set.version != version:
         return None

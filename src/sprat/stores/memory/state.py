@@ -5,7 +5,7 @@ The records of `model.py` are made from these on the way out, so callers never s
 
 from __future__ import annotations
 
-from sprat import limits, model
+from sprat import leases, limits, model
 from sprat.errors import UnknownItem, UnknownWorker
 from sprat.stores.memory.ledger import Ledger
 from sprat.stores.memory.queue import DelayedQueue, ReadyQueue
@@ -39,6 +39,7 @@ class Pool:
         self.settings = model.PoolSettings()
         self.version = 0
         self.paused_until = 0.0  # infinite: until resumed
+        self.pause_reason: str | None = None
         self.awaited_at: float | None = None  # the due time that a pass was last asked for
         self.check_asked_at: float | None = None  # a scaling pass was asked for, and has not begun
 
@@ -47,6 +48,7 @@ class Pool:
         self.tallies: dict[tuple[str | None, str], int] = {}  # by group and status
         self.ready = ReadyQueue()
         self.delayed = DelayedQueue()
+        self.parked: dict[str, Item] = {}  # pending items with a hold, by id
 
         self.has_tenants = False  # until it has, turns are not kept
         self.turn = 0
@@ -55,10 +57,21 @@ class Pool:
 
         self.ledger = Ledger()
 
-    def place(self, item: Item, status: str, now: float, *, delay: float = 0.0) -> None:
+    def place(
+        self,
+        item: Item,
+        status: str,
+        now: float,
+        *,
+        delay: float = 0.0,
+        hold: str | None = None,
+    ) -> None:
         """Bring an item into a status: the only place where counts and queues change."""
         self._forget(item)
         item.status = status
+        item.hold = hold
+        if hold is not None:
+            self.parked[item.id] = item
         if status == model.PENDING:
             item.ready_at = now + delay
             item.delayed = item.ready_at > now
@@ -87,6 +100,7 @@ class Pool:
         if item.status:
             self._count(item, -1)
         item.delayed = False
+        self.parked.pop(item.id, None)
 
     def _count(self, item: Item, change: int) -> None:
         names = (item.status, DELAYED) if item.delayed else (item.status,)
@@ -107,6 +121,11 @@ class Pool:
 
     def is_paused(self, now: float) -> bool:
         return self.paused_until > now
+
+    def paused_seconds(self, now: float) -> float | None:
+        """How long the pause still lasts; None also for one until resumed."""
+        left = self.paused_until - now
+        return left if 0 < left < float("inf") else None
 
     def has_room(self, tenant: str | None) -> bool:
         """Whether one more item of this tenant may run."""
@@ -136,6 +155,7 @@ class Worker:
         self.last_heartbeat = now
         self.lease_seconds = model.LEASE_SECONDS
         self.lease_until = now
+        self.renewals = 0  # see leases.py
         self.incarnation = 0
         self.metadata: dict[str, Any] = {}
         self.reason: str | None = None
@@ -151,6 +171,7 @@ class Worker:
     def renew_lease(self, now: float) -> None:
         self.last_heartbeat = now
         self.lease_until = now + self.lease_seconds
+        self.renewals = 0
 
     def current_task(self) -> str | None:
         """The item that it has started, else the one that it comes to next."""
@@ -178,6 +199,7 @@ class Worker:
             claims=len(self.claims),
             metadata=dict(self.metadata),
             reason=self.reason,
+            renewals=self.renewals,
         )
 
 
@@ -192,6 +214,7 @@ class State:
         self.documents: dict[tuple[str, str], tuple[model.Document, float]] = {}  # until when
         self.buckets: dict[str, tuple[float, float]] = {}  # tokens, and when they were counted
         self.arrivals = 0
+        self.marked_at: float | None = None  # when the store last worked: see leases.py
 
     def pool(self, name: str) -> Pool:
         """The pool of this name, which comes into being now if it is not there: for writing."""
@@ -210,6 +233,24 @@ class State:
         if worker_id not in self.workers:
             raise UnknownWorker(f"worker {worker_id!r} is not registered")
         return self.workers[worker_id]
+
+    def touch(self, now: float) -> None:
+        """Mark that the store works now; leases that its absence may have ended start afresh."""
+        if self.marked_at is not None and now - self.marked_at <= leases.TOUCH_SECONDS:
+            return
+        if self.marked_at is not None:
+            for lease in leases.after_gap(self._leases(), marked_at=self.marked_at, now=now):
+                worker = self.workers[lease.worker_id]
+                worker.lease_until = lease.until
+                worker.renewals = lease.renewals
+        self.marked_at = now
+
+    def _leases(self) -> list[leases.Lease]:
+        return [
+            leases.Lease.of((w.worker_id, w.lease_seconds, w.lease_until, w.renewals))
+            for w in self.workers.values()
+            if w.status in model.LIVE
+        ]
 
     def workers_of(self, pool: str, group: str | None, now: float) -> list[Worker]:
         """The live workers of a scale set, oldest first."""

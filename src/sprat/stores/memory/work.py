@@ -50,10 +50,10 @@ def _known(pool: Pool, known: dict[str, model.NewItem], new: model.NewItem) -> s
     there = pool.keys.get(new.key) or known.get(new.key)
     if there is None:
         return None
-    if not claims.is_same_json(there.data, new.data):
+    if there.task != new.task or not claims.is_same_json(there.data, new.data):
         raise KeyConflict(
-            f"pool {pool.name!r} has an item with the key {new.key!r} and another payload: "
-            f"use another key, or push the same payload"
+            f"pool {pool.name!r} has an item with the key {new.key!r} and another payload or task: "
+            f"use another key, or push the same payload for the same task"
         )
     return there.id
 
@@ -83,17 +83,20 @@ def exchange(
     to_start = None if start is None else state.item(start.item_id)
     for settlement in settlements:
         state.item(settlement.item_id)  # an unknown id is found before anything is done
+    if claim:
+        state.touch(now)
     settled = tuple(claims.settle(state, settlement, now) for settlement in settlements)
     started = to_start is None or claims.start(to_start, start.token if start else None, now)
     items: list[Item] = []
     if worker is not None and worker_ref is not None and may_claim(worker, worker_ref):
-        if worker.lease_until - now < worker.lease_seconds / 2:
+        if worker.renewals or worker.lease_until - now < worker.lease_seconds / 2:
             worker.renew_lease(now)
         pool = state.look(pool_name)
         if not pool.is_paused(now):
             items = claims.begin(pool, worker, claim, now, announced=announced)
     handed_out = tuple(claims.as_handed_out(item) for item in items)
-    return model.Exchange(settled=settled, started=started, items=handed_out)
+    version = state.look(pool_name).version if claim else None
+    return model.Exchange(settled=settled, started=started, items=handed_out, version=version)
 
 
 def _claimant(state: State, ref: WorkerRef | None) -> Worker:
@@ -161,6 +164,7 @@ def _make_fresh(item: Item) -> None:
     """As it was pushed, but for the epoch (it only grows) and the error (kept for reading)."""
     item.attempts = 0
     item.given_back = 0
+    item.transients = 0
     item.suspect = False
     item.checkpoint = None
     item.progress = None
@@ -201,23 +205,32 @@ def configure(state: State, name: str, settings: str, version: int | None) -> bo
 def pool_state(state: State, name: str, now: float) -> model.PoolState:
     pool = state.look(name)
     paused = pool.is_paused(now)
-    timed = paused and math.isfinite(pool.paused_until)
     return model.PoolState(
         name=name,
         settings=pool.settings,
         version=pool.version,
         paused=paused,
-        paused_seconds=pool.paused_until - now if timed else None,
+        paused_seconds=pool.paused_seconds(now),
+        pause_reason=pool.pause_reason if paused else None,
     )
 
 
-def pause(state: State, name: str, seconds: float | None, now: float) -> None:
-    state.pool(name).paused_until = math.inf if seconds is None else now + seconds
-
-
-def hold_off(state: State, name: str, seconds: float, now: float) -> None:
+def pause(state: State, name: str, seconds: float | None, reason: str | None, now: float) -> None:
     pool = state.pool(name)
-    pool.paused_until = max(pool.paused_until, now + seconds)
+    pool.paused_until = math.inf if seconds is None else now + seconds
+    pool.pause_reason = reason
+
+
+def hold_off(state: State, name: str, seconds: float, reason: str | None, now: float) -> None:
+    if now + seconds > state.pool(name).paused_until:
+        pause(state, name, seconds, reason, now)
+
+
+def unpark(state: State, worker: Worker, tasks: Sequence[str], now: float) -> None:
+    """Make the items ready that waited for a worker of their pool that knows their task."""
+    pool = state.look(worker.pool_id or "")
+    for item in [item for item in pool.parked.values() if item.task in tasks]:
+        pool.place(item, model.PENDING, min(item.ready_at, now))
 
 
 def purge(state: State, name: str, limit: int, now: float) -> int:
