@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sprat.model import WorkerRegistration
+from sprat.model import Decision, WorkerRegistration
 from sprat.pool import WorkPool
 from sprat.store import Store, open_store
 from sprat.stores.sqlite import clock, express, schema
@@ -82,6 +82,14 @@ def enrol(store: Store, worker_id: str = "w1", lease_seconds: float = LEASE) -> 
     store.workers.register(WorkerRegistration(worker_id=worker_id, lease_seconds=lease_seconds))
 
 
+def use(store: Store, host: Host, seconds: float) -> None:
+    """Let time pass while the store is in use."""
+    end = host.up + seconds
+    while host.up < end:
+        host.pass_by(min(1.0, end - host.up))
+        store.backend.touch()
+
+
 def now(store: Store) -> float:
     return store.pool("papers").observe().now
 
@@ -109,7 +117,7 @@ def test_leases_and_delays_run_out_when_the_clock_is_set_back(
     host.wall -= HOUR
     again = opened()
     assert again.workers.reap().workers == ()
-    host.pass_by(LEASE + 1)
+    use(again, host, LEASE + 1)
     assert again.workers.reap().workers == ("dead",)
     assert pool.claim("alive") is None
     host.pass_by(50)
@@ -128,9 +136,9 @@ def test_store_follows_a_clock_that_is_set_forward_and_reaps_nobody(
     assert now(store) == pytest.approx(host.wall)
     assert store.workers.reap().workers == ()
     assert store.workers.reap(threshold_seconds=LEASE).workers == ()
-    host.pass_by(LEASE - 1)
+    use(store, host, LEASE - 1)
     assert store.workers.reap().workers == ()
-    host.pass_by(2)
+    use(store, host, 2)
     assert store.workers.reap().workers == ("w1",)
 
 
@@ -160,7 +168,7 @@ def test_clock_that_swings_does_not_pull_the_store_along_for_ever(store: Store, 
         host.wall -= HOUR
         store.workers.reap()
     assert now(store) == pytest.approx(1_700_000_000.0 + HOUR)
-    host.pass_by(LEASE + 1)
+    use(store, host, LEASE + 1)
     assert store.workers.reap().workers == ("w1",)
 
 
@@ -180,19 +188,58 @@ def test_time_goes_on_with_the_wall_clock_after_a_reboot(
 
 
 @pytest.mark.parametrize("wall_moved", [90.0, 10 * DAY, -10 * DAY])
-def test_lease_of_a_worker_that_died_in_a_reboot_ends_one_lease_later(
-    store: Store, pool: WorkPool, host: Host, opened: Callable[[], Store], wall_moved: float
+@pytest.mark.parametrize("lease_seconds", [LEASE, DAY])
+def test_worker_that_died_in_a_reboot_is_lost_at_once_and_uncharged(
+    store: Store,
+    pool: WorkPool,
+    host: Host,
+    opened: Callable[[], Store],
+    wall_moved: float,
+    lease_seconds: float,
 ) -> None:
-    enrol(store)
-    item_id = pool.push("work")
+    enrol(store, lease_seconds=lease_seconds)
+    item_id = pool.push("work", max_retries=1)
     assert pool.claim("w1") is not None
     store.close()
     host.reboot(wall_moved=wall_moved)
     again = opened()
-    assert again.workers.reap().workers == ()
-    host.pass_by(LEASE + 1)
     assert again.workers.reap().workers == ("w1",)
-    assert again.get(item_id).status == "pending"
+    item = again.get(item_id)
+    assert (item.status, item.attempts, item.given_back) == ("pending", 0, 1)
+
+
+def test_launch_that_a_reboot_ended_is_given_up_at_once(
+    store: Store, pool: WorkPool, host: Host, opened: Callable[[], Store]
+) -> None:
+    decision = Decision(
+        pool="papers",
+        policy="test",
+        direction="up",
+        current=0,
+        desired=1,
+        reason="a test",
+        launch=1,
+        max_workers=1,
+    )
+    recorded = pool.record(decision, version=0)
+    assert recorded is not None
+    store.close()
+    host.reboot(wall_moved=5)
+    assert opened().workers.reap().expired == recorded.launched
+
+
+def test_worker_that_registers_after_a_reboot_has_an_ordinary_lease(
+    store: Store, host: Host, opened: Callable[[], Store]
+) -> None:
+    enrol(store)
+    store.close()
+    host.reboot(wall_moved=90)
+    again = opened()
+    enrol(again)
+    assert again.workers.reap().workers == ()
+    worker = again.workers.get("w1")
+    assert worker is not None
+    assert (worker.renewals, worker.lease_until) == (0, pytest.approx(now(again) + LEASE))
 
 
 @pytest.mark.parametrize("wall_moved", [-5.0, -HOUR, -10_000 * DAY])

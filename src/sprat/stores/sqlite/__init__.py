@@ -8,7 +8,7 @@ and the errors, clock.py the time; waiting.py and bell.py let an idle worker sle
 from __future__ import annotations
 
 from sprat.backend import Backend
-from sprat.stores.sqlite import claims, express, pools
+from sprat.stores.sqlite import claims, express, marks, pools
 from sprat.stores.sqlite import items as stored
 from sprat.stores.sqlite import workers as registry
 from sprat.stores.sqlite.connection import Connection
@@ -103,10 +103,10 @@ class SqliteBackend(Backend):
         return self._write_synced(pools.configure, pool, settings, version)
 
     def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
-        self._write_synced(pools.pause, pool, seconds)
+        self._write_synced(pools.pause, pool, seconds, reason)
 
     def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
-        self._write(pools.hold_off, pool, seconds)
+        self._write(pools.hold_off, pool, seconds, reason)
 
     def request_check(self, pool: str, max_workers: int) -> bool:
         self._connection.file.check()
@@ -129,6 +129,19 @@ class SqliteBackend(Backend):
     ) -> model.Heartbeat:
         self._connection.file.check()
         return self._write(registry.heartbeat, worker, metadata, holding)
+
+    def keep_alive(self, worker_ids: Sequence[str]) -> int:
+        return self._write(registry.keep_alive, worker_ids)
+
+    def touch(self) -> None:
+        self._write(marks.touch)
+
+    def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+        self._connection.cancel_bell.silence()  # before looking: what comes after the look rings
+        return self._read(registry.lost, holding)
+
+    def cancel_bell(self, worker: WorkerRef) -> int | None:
+        return self._connection.cancel_bell.descriptor()
 
     def update_status(
         self,

@@ -33,11 +33,17 @@ class Bell:
 
     def listen(self) -> None:
         """From here on no ring is missed. Look for work after this, then `wait`."""
-        if self._watch == -1 or self._inode != _inode(self.path):  # or somebody deleted the file
+        self.descriptor()
+        self.silence()
+
+    def descriptor(self) -> int | None:
+        """What becomes readable at the next ring, and stays so until `silence`; None where the
+        system has no such thing."""
+        if self._watch == -1 or self._inode != _inode(self.path):  # or the file was deleted
             self.close()
             self._watch = _hang_up(self.path)
             self._inode = _inode(self.path)
-        self._drain()
+        return self._watch if self._watch >= 0 else None
 
     def wait(self, seconds: float) -> None:
         """Sleep until the bell rings or the time is up."""
@@ -57,7 +63,7 @@ class Bell:
             os.close(self._watch)
         self._watch = -1
 
-    def _drain(self) -> None:
+    def silence(self) -> None:
         self._seen = self._changed_at()
         if self._watch >= 0:
             try:

@@ -1,16 +1,19 @@
 """The store's clock: one stored number added to the host's monotonic clock.
 
-Time in the store neither goes back nor jumps when somebody sets the host's clock. When the wall
-clock is ahead (the machine slept, was rebooted, or its clock was set forward) the store follows,
-and every live worker starts a full lease then, so that nobody is taken for dead because of it.
-After a reboot the monotonic clock starts anew: the number is then made from the wall clock, or
-from the latest time found in the store if that is later.
+Time in the store neither goes back nor jumps when the host's clock is set. When the wall clock is
+ahead (the machine slept, or its clock was set forward) the store follows, and every live worker
+starts a full lease then: none is taken for dead because of it. After a reboot the monotonic clock
+starts anew: the number is then made from the wall clock, or from the latest time found in the store
+if that is later. No worker of the file survives a reboot: every lease ends there.
 """
 
 from __future__ import annotations
 
 import os
 import time
+
+from sprat import leases
+from sprat.stores.sqlite import marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +32,10 @@ LATEST = """
 SELECT max(coalesce((SELECT created_at FROM work_pool ORDER BY seq DESC LIMIT 1), 0.0),
            coalesce((SELECT max(last_heartbeat) FROM worker_registry), 0.0),
            coalesce((SELECT max(at + width) FROM pool_stats), 0.0))
+"""
+END_LEASES = """
+UPDATE worker_registry SET lease_until = ?1, renewals = ?2
+WHERE status IN ('starting', 'active', 'terminating')
 """
 RENEW_LEASES = """
 UPDATE worker_registry SET lease_until = ?1 + lease_seconds, last_heartbeat = ?1
@@ -51,7 +58,11 @@ def catch_up(tx: WriteTransaction) -> None:
     moment = max(time.time(), latest)
     tx.run(SET, ("clock_base", moment - time.monotonic()))
     tx.run(SET, ("clock_boot", boot()))
-    tx.run(RENEW_LEASES, (moment,))
+    tx.run(marks.SET, (moment,))
+    if rebooted:
+        tx.run(END_LEASES, (moment, leases.MOST_RENEWALS))
+    else:
+        tx.run(RENEW_LEASES, (moment,))
 
 
 def boot() -> str:

@@ -56,7 +56,7 @@ class Transaction:
 class WriteTransaction(Transaction):
     """Also sums up what happens to items, to be written once at the end."""
 
-    __slots__ = ("ends", "rings", "tally")
+    __slots__ = ("ends", "rings", "takes", "tally")
 
     def __init__(self, db: apsw.Connection, cursor: apsw.Cursor, tally: Tally) -> None:
         self.db = db
@@ -64,6 +64,7 @@ class WriteTransaction(Transaction):
         self.run_many = cursor.executemany
         self.tally = tally
         self.rings = False  # whether somebody who waits should look again
+        self.takes = False  # whether a worker lost a claim
         self.ends = False  # whether this may be the last write here: hold nothing back
 
 
@@ -74,9 +75,11 @@ class Connection:
         self.path = os.path.abspath(path)
         self.file = DatabaseFile(self.path)
         self.bell = Bell(self.path + "-bell")
+        self.cancel_bell = Bell(self.path + "-cancel")
         self.patience = Patience(self.path + "-wal")
         self.lock = _thread.allocate_lock()
         self.notes = Notes()
+        self.touch_at = 0.0  # when a claim has to mark the store: see marks.py
         self.sync_all = sync_all
         self._tally = Tally()
         self._synced: bool | None = True
@@ -158,6 +161,8 @@ class Connection:
         self.end(tx, holds)
         if tx.rings:
             self.bell.ring()
+        if tx.takes:
+            self.cancel_bell.ring()
         return answer
 
     def transaction(self) -> WriteTransaction:
@@ -232,6 +237,7 @@ class Connection:
         self._tally = Tally()
         self.notes = Notes()  # those that came along are the parent's to write
         self.bell.close()
+        self.cancel_bell.close()
 
     def write_notes(self) -> None:
         """Write the statistics that are still held back, for somebody who reads them now."""
@@ -252,6 +258,7 @@ class Connection:
             self._closed = True
             db, self._db = self._db, None
             self.bell.close()
+            self.cancel_bell.close()
             if db is not None:
                 self._cursor.close()
                 db.close()

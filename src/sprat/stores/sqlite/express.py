@@ -11,7 +11,7 @@ import os
 import time
 
 from sprat import jsontext, model
-from sprat.stores.sqlite import claims
+from sprat.stores.sqlite import claims, marks
 from sprat.stores.sqlite.rows import READY
 
 TYPE_CHECKING = False
@@ -26,17 +26,18 @@ if TYPE_CHECKING:
 _LOOK = """
 SELECT b.value + ?3, {held}, i.seq, i.ready_at, i.id, i.data, i.attempts, i.max_retries,
        i.priority, i.key, i.epoch, i.checkpoint, i.progress, i.progress_note, i.error,
-       i.created_at, i.given_back
+       i.created_at, i.given_back, i.task, i.transients, p.version
 FROM meta b CROSS JOIN worker_registry w CROSS JOIN pool p {claims} CROSS JOIN work_pool i
 WHERE b.name = 'clock_base'
   AND w.worker_id = ?1 AND w.status = 'active' AND coalesce(?4 = w.incarnation, TRUE)
-  AND w.lease_until - (b.value + ?3) >= w.lease_seconds / 2
+  AND w.lease_until - (b.value + ?3) >= w.lease_seconds / 2 AND NOT w.renewals
   AND p.name = ?2 AND NOT p.has_lanes AND coalesce(p.paused_until <= b.value + ?3, TRUE)
   AND NOT EXISTS (SELECT 1 FROM work_pool
       WHERE pool_name = ?2 AND status = 'pending' AND run_at <= b.value + ?3)
   AND i.seq = (SELECT seq FROM work_pool
       WHERE pool_name = ?2 AND {ready}
       ORDER BY priority DESC, tenant, grp, seq LIMIT 1)
+  AND i.hold IS NULL
 """
 LOOK_FIRST = _LOOK.format(held="NULL, NULL", claims="", ready=READY)
 LOOK_NEXT = (
@@ -86,7 +87,9 @@ def exchange(
                 return connection.finish(True, claims.exchange, (pool, worker), rest)
             (now, held, claimed_at, seq, ready_at, item_id, data, attempts, max_retries, priority,
              key, epoch, checkpoint, progress, note, error, created_at,
-             given_back) = seen  # fmt: skip
+             given_back, task, transients, version) = seen  # fmt: skip
+            if now >= connection.touch_at:
+                connection.touch_at = marks.touch(connection.transaction())
             token = os.urandom(8).hex()
             if settlements:
                 run(claims.COMPLETE, (held, result, now))
@@ -109,6 +112,6 @@ def exchange(
     item = model.WorkItem.of(
         (item_id, pool, jsontext.loads(data), model.CLAIMED, attempts + 1, max_retries, priority,
          None, None, key, worker_id, epoch + 1, token, saved, progress, note, None, error,
-         created_at, None, now, None, given_back, None, 0, None)
+         created_at, None, now, None, given_back, task, transients, None)
     )  # fmt: skip
-    return model.Exchange.of(((True,) if settlements else (), True, (item,), None))
+    return model.Exchange.of(((True,) if settlements else (), True, (item,), version))

@@ -21,16 +21,16 @@ WHERE has_lanes < ?2 OR has_tenants < ?3
 """
 _PUSH = """
 INSERT INTO work_pool (pool_name, status, max_retries, priority, tenant, grp, key, created_at,
-                       ready_at, run_at, id, data)
+                       ready_at, run_at, task, id, data)
 VALUES {rows} ON CONFLICT (id) DO NOTHING
 """
-_ROW = "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?{}, ?{})"
-PUSH = _PUSH.format(rows=_ROW.format(11, 12))
+_ROW = "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?{}, ?{})"
+PUSH = _PUSH.format(rows=_ROW.format(12, 13))
 # Items that share all but id and payload, so many in one statement: to bind the values of a row
 # each time takes longer than to insert it.
 ALIKE = 50
-PUSH_ALIKE = _PUSH.format(rows=", ".join(_ROW.format(11 + 2 * n, 12 + 2 * n) for n in range(ALIKE)))
-FIND_KEY = "SELECT id, data FROM work_pool WHERE pool_name = ? AND key = ?"
+PUSH_ALIKE = _PUSH.format(rows=", ".join(_ROW.format(12 + 2 * n, 13 + 2 * n) for n in range(ALIKE)))
+FIND_KEY = "SELECT id, data, task FROM work_pool WHERE pool_name = ? AND key = ?"
 GET = f"SELECT {ITEM_COLUMNS} FROM work_pool WHERE id = ?"
 SEQ_OF = "SELECT seq FROM work_pool WHERE id = ?"
 LIST = f"""
@@ -80,14 +80,27 @@ WHERE pool_name = ?1 AND status = 'pending' AND run_at <= ?2 AND (?3 IS NULL OR 
 GET_STATE = "SELECT seq, pool_name, grp, status, run_at FROM work_pool WHERE id = ?"
 CANCEL = """
 UPDATE work_pool SET status = 'cancelled', finished_at = ?2, run_at = NULL, token = NULL,
-       claimed_by = NULL, ahead = 0
+       claimed_by = NULL, ahead = 0, hold = NULL
 WHERE seq = ?1
 """
 REQUEUE = """
 UPDATE work_pool SET status = 'pending', finished_at = NULL, run_at = NULL, ready_at = ?2,
-       attempts = 0, suspect = 0, given_back = 0, claimed_by = NULL, claimed_at = NULL,
-       result = NULL, checkpoint = NULL, progress = NULL, progress_note = NULL
+       attempts = 0, suspect = 0, given_back = 0, transients = 0, claimed_by = NULL,
+       claimed_at = NULL, result = NULL, checkpoint = NULL, progress = NULL, progress_note = NULL
 WHERE seq = ?1
+"""
+# The index work_pool_parked holds these and no others.
+PARKED_FOR = """
+SELECT grp, count(run_at) FROM work_pool
+WHERE pool_name = ?1 AND task = ?2 AND hold IS NOT NULL GROUP BY grp
+"""
+UNPARK = """
+UPDATE work_pool SET hold = NULL, ready_at = min(ready_at, ?3), run_at = NULL
+WHERE pool_name = ?1 AND task = ?2 AND hold IS NOT NULL
+"""
+PARKED = """
+SELECT coalesce(task, ''), count(*) FROM work_pool
+WHERE pool_name = ?1 AND hold IS NOT NULL AND (?2 IS NULL OR grp = ?2) GROUP BY task
 """
 EXPIRED = """
 SELECT seq, grp FROM work_pool
@@ -152,7 +165,7 @@ def _push_keyed(tx: WriteTransaction, pool: str, item: model.NewItem) -> str:
     if item.key is not None:
         known = tx.run(FIND_KEY, (pool, item.key)).fetchone()
         if known is not None:
-            return _same_payload(known, item)
+            return _same_item(known, item)
     before = tx.db.total_changes()
     tx.run(PUSH, (*_shared(pool, item, tx.now), *item[:2]))
     if tx.db.total_changes() != before:
@@ -160,25 +173,25 @@ def _push_keyed(tx: WriteTransaction, pool: str, item: model.NewItem) -> str:
     return item.id
 
 
-def _same_payload(known: tuple[str, str], item: model.NewItem) -> str:
+def _same_item(known: tuple[str, str, str | None], item: model.NewItem) -> str:
     import json
 
     stored, sent = (json.dumps(json.loads(text), sort_keys=True) for text in (known[1], item.data))
-    if stored != sent:
+    if stored != sent or known[2] != item.task:
         raise KeyConflict(
-            f"the key {item.key!r} already names item {known[0]} with another payload"
+            f"the key {item.key!r} already names item {known[0]} with another payload or task"
         )
     return known[0]
 
 
 def _shared(pool: str, item: model.NewItem, now: float) -> tuple[object, ...]:
     """The values of its row, but for id and payload."""
-    _, _, max_retries, priority, delay, tenant, group, key, backlog, _ = item
+    _, _, max_retries, priority, delay, tenant, group, key, backlog, task = item
     run_at = now + delay if delay and not backlog else None
     status = model.BACKLOG if backlog else model.PENDING
     return (
         *(pool, status, max_retries, priority, tenant or "", group or "", key),
-        *(now, run_at or now, run_at),
+        *(now, run_at or now, run_at, task),
     )
 
 
@@ -253,11 +266,25 @@ def _move(
             continue
         tx.run(statement, (seq, tx.now))
         tx.tally.moved(pool, group, tally.COLUMN[status], to)
+        tx.takes = tx.takes or status == model.CLAIMED
         if run_at is not None:
             tx.tally.count(pool, group, tally.DELAYED, -1)
         moved += 1
     tx.rings = tx.rings or moved > 0
     return moved
+
+
+def unpark(tx: WriteTransaction, pool: str, tasks: Sequence[str]) -> None:
+    """Make the items ready that are parked for one of these tasks."""
+    for task in set(tasks):
+        for group, delayed in tx.run(PARKED_FOR, (pool, task)).fetchall():
+            tx.tally.count(pool, group, tally.DELAYED, -delayed)
+            tx.rings = True
+        tx.run(UNPARK, (pool, task, tx.now))
+
+
+def parked(tx: Transaction, pool: str, group: str | None) -> dict[str, int]:
+    return dict(tx.run(PARKED, (pool, group)).fetchall())
 
 
 def forget(tx: WriteTransaction, pool: str, status: str, before: float, limit: int) -> int:

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     Row = tuple[Any, ...]
 
 _ROW = """seq, ready_at, suspect, attempts, max_retries, tenant, grp, id, data, priority, key,
-epoch, checkpoint, progress, progress_note, error, created_at, given_back"""
+epoch, checkpoint, progress, progress_note, error, created_at, given_back, task, transients,
+hold"""
 SEQ, READY_AT, SUSPECT, ATTEMPTS, MAX_RETRIES, TENANT, GROUP = range(7)
+HOLD = -1
 _READY = f"FROM work_pool WHERE pool_name = ?1 AND {READY}"
 
 PROMOTE = """

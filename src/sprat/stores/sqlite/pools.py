@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from sprat import jsontext, model
 from sprat.payload import settings_from
-from sprat.stores.sqlite import items
+from sprat.stores.sqlite import items, marks
 from sprat.stores.sqlite.rows import LIVE, SUSPENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from sprat.stores.sqlite.connection import Transaction, WriteTransaction
 
 FOREVER = 9e99
@@ -18,19 +20,16 @@ CHECK_SECONDS = 10.0  # a pass that was asked for has begun by then, or its star
 KEEP_TURNS = 100_000  # a tenant whose last turn is further back counts as new
 
 NAMES = "SELECT name FROM pool ORDER BY name"
-STATE = "SELECT settings, version, paused_until FROM pool WHERE name = ?"
+STATE = "SELECT settings, version, paused_until, pause_reason FROM pool WHERE name = ?"
 CONFIGURE = """
 INSERT INTO pool (name, settings, version) VALUES (?1, ?2, 1)
 ON CONFLICT DO UPDATE SET settings = ?2, version = version + 1
 """
 PAUSE = """
-INSERT INTO pool (name, paused_until) VALUES (?1, ?2)
-ON CONFLICT DO UPDATE SET paused_until = ?2
+INSERT INTO pool (name, paused_until, pause_reason) VALUES (?1, ?2, ?3)
+ON CONFLICT DO UPDATE SET paused_until = ?2, pause_reason = ?3
 """
-HOLD_OFF = """
-INSERT INTO pool (name, paused_until) VALUES (?1, ?2)
-ON CONFLICT DO UPDATE SET paused_until = max(coalesce(paused_until, 0), ?2)
-"""
+HOLD_OFF = PAUSE + "WHERE coalesce(paused_until < ?2, TRUE)"
 ASKED_AT = "SELECT check_asked_at FROM pool WHERE name = ?"
 AWAITED_AT = "SELECT awaited_at FROM pool WHERE name = ?"
 AWAIT = "UPDATE pool SET awaited_at = ?2 WHERE name = ?1"
@@ -64,15 +63,21 @@ def state(tx: Transaction, pool: str) -> model.PoolState:
     row = tx.run(STATE, (pool,)).fetchone()
     if row is None:
         return model.PoolState(name=pool, settings=model.PoolSettings())
-    settings, version, paused_until = row
-    paused = paused_until is not None and paused_until > tx.now
+    settings, version, *pause = row
     return model.PoolState(
         name=pool,
         settings=settings_from(settings),
         version=version,
-        paused=paused,
-        paused_seconds=paused_until - tx.now if paused and paused_until < FOREVER else None,
+        **pause_at(tx.now, *pause),
     )
+
+
+def pause_at(now: float, paused_until: float | None, reason: str | None) -> dict[str, Any]:
+    """The fields about a pause of PoolState and Snapshot."""
+    if paused_until is None or paused_until <= now:
+        return {"paused": False}
+    left = None if paused_until == FOREVER else paused_until - now
+    return {"paused": True, "paused_seconds": left, "pause_reason": reason}
 
 
 def configure(tx: WriteTransaction, pool: str, settings: str, version: int | None) -> bool:
@@ -85,17 +90,18 @@ def configure(tx: WriteTransaction, pool: str, settings: str, version: int | Non
     return True
 
 
-def pause(tx: WriteTransaction, pool: str, seconds: float | None) -> None:
+def pause(tx: WriteTransaction, pool: str, seconds: float | None, reason: str | None) -> None:
     until = FOREVER if seconds is None else tx.now + seconds if seconds else None
-    tx.run(PAUSE, (pool, until))
+    tx.run(PAUSE, (pool, until, reason))
     tx.rings = True
 
 
-def hold_off(tx: WriteTransaction, pool: str, seconds: float) -> None:
-    tx.run(HOLD_OFF, (pool, tx.now + seconds))
+def hold_off(tx: WriteTransaction, pool: str, seconds: float, reason: str | None) -> None:
+    tx.run(HOLD_OFF, (pool, tx.now + seconds, reason))
 
 
 def request_check(tx: WriteTransaction, pool: str, max_workers: int) -> bool:
+    marks.touch(tx)
     asked_at = tx.run(ASKED_AT, (pool,)).get
     if asked_at is not None and tx.now - asked_at < CHECK_SECONDS:
         return False
@@ -123,6 +129,7 @@ def _request_wait(tx: WriteTransaction, pool: str) -> bool:
 
 
 def begin_check(tx: WriteTransaction, pool: str) -> None:
+    marks.touch(tx)
     tx.run(ASK, (pool, None))
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 # In the order of the fields of WorkItem. A finished item keeps its last token, unseen.
 ITEM_COLUMNS = """id, pool_name, data, status, attempts, max_retries, priority, tenant, grp, key,
 claimed_by, epoch, iif(status = 'claimed', token, NULL), checkpoint, progress, progress_note,
-result, error, created_at, run_at, claimed_at, finished_at, given_back"""
+result, error, created_at, run_at, claimed_at, finished_at, given_back, task, transients, hold"""
 
 # What the index work_pool_live holds: a statement that is to use it has to say so in these words.
 LIVE = "run_at IS NULL AND status IN ('pending', 'claimed')"
@@ -22,14 +22,14 @@ SUSPENDED = """(instr(metadata, '"suspended":true') > 0)"""
 
 # claims: the running item first, then those claimed ahead
 WORKER_COLUMNS = f"""worker_id, status, pool_id, host, pid, capabilities, started_at,
-last_heartbeat, lease_seconds, lease_until, incarnation, metadata, reason,
+last_heartbeat, lease_seconds, lease_until, incarnation, metadata, reason, renewals,
 (SELECT count(*) FROM work_pool WHERE claimed_by = worker_id AND {LIVE}),
 (SELECT id FROM work_pool WHERE claimed_by = worker_id AND {LIVE}
  ORDER BY ahead, claimed_at, seq LIMIT 1)"""
 WORKER_FIELDS = (
     *("worker_id", "status", "pool_id", "host", "pid", "capabilities", "started_at"),
     *("last_heartbeat", "lease_seconds", "lease_until", "incarnation", "metadata", "reason"),
-    *("claims", "current_task_id"),
+    *("renewals", "claims", "current_task_id"),
 )
 
 
@@ -41,7 +41,7 @@ def item_of(row: tuple[Any, ...]) -> model.WorkItem:
     for place in (13, 16):  # checkpoint and result
         if values[place] is not None:
             values[place] = jsontext.loads(values[place])
-    return model.WorkItem.of([*values, None, 0, None])
+    return model.WorkItem.of(values)
 
 
 def worker_of(row: tuple[Any, ...]) -> model.WorkerRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sprat import jsontext, limits, model
 from sprat.backend import WorkerRef
 from sprat.payload import new_id, settings_from
-from sprat.stores.sqlite import items, lanes, statistics, workers
+from sprat.stores.sqlite import items, lanes, marks, pools, statistics, workers
 from sprat.stores.sqlite.rows import READY, WORKER_COLUMNS, worker_of
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ SCALE_SET = """
 SELECT version, last_up_at, last_down_at, launch_failures, last_launch_failure_at
 FROM scale_set WHERE pool_name = ? AND grp = ?
 """
-POOL = "SELECT paused_until, has_tenants, settings FROM pool WHERE name = ?"
+POOL = "SELECT has_tenants, settings, paused_until, pause_reason FROM pool WHERE name = ?"
 READY_BY_TENANT = f"""
 SELECT tenant, count(*) FROM work_pool
 WHERE pool_name = ?1 AND {READY} AND tenant <> '' AND (?2 IS NULL OR grp = ?2) GROUP BY tenant
@@ -90,7 +90,8 @@ DECISION_FIELDS = (
 
 def observe(tx: Transaction, pool: str, group: str | None, window: float) -> model.Snapshot:
     version, last_up, last_down, failures, failed_at = _scale_set(tx, pool, group)
-    paused_until, has_tenants, settings = tx.run(POOL, (pool,)).fetchone() or (None, 0, "")
+    row = tx.run(POOL, (pool,)).fetchone() or (0, "", None, None)
+    has_tenants, settings, *pause = row
     return model.Snapshot(
         pool=pool,
         group=group,
@@ -101,7 +102,8 @@ def observe(tx: Transaction, pool: str, group: str | None, window: float) -> mod
         workers=tuple(worker_of(row) for row in tx.run(LIVE, (pool, tx.now, group))),
         oldest_ready_seconds=_oldest(tx, pool, group),
         next_due_seconds=_next_due(tx, pool, group),
-        paused=paused_until is not None and paused_until > tx.now,
+        parked=items.parked(tx, pool, group),
+        **pools.pause_at(tx.now, *pause),
         last_up_at=last_up,
         last_down_at=last_down,
         launch_failures=failures,
@@ -138,6 +140,7 @@ def _scale_set(tx: Transaction, pool: str, group: str | None) -> tuple[Any, ...]
 def record(
     tx: WriteTransaction, version: int, decision: model.Decision, patience: Patience
 ) -> model.RecordedDecision | None:
+    marks.touch(tx)
     pool, group = decision.pool, decision.group
     if _scale_set(tx, pool, group)[0] != version:
         return None

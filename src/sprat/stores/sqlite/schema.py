@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 APPLICATION_ID = 0x73707274  # "sprt", so that `file` and we can tell whose database this is
-VERSION = 2
+VERSION = 3
 FIRST = 1  # what schema.sql creates
-NEEDS = 1
+NEEDS = 3  # an older client would run an item without looking at its task
 MIGRATIONS: Mapping[int, str] = {  # version -> SQL that leads to it from the one before
     2: """
     CREATE TABLE document (                 -- API keys, triggers, who leads: see backend.py
@@ -38,6 +38,20 @@ MIGRATIONS: Mapping[int, str] = {  # version -> SQL that leads to it from the on
         tokens REAL NOT NULL,
         at REAL NOT NULL                    -- when they were counted
     ) WITHOUT ROWID;
+    """,
+    # Workers of the version before settle what they hold, and leave: they do not know tasks.
+    3: """
+    ALTER TABLE work_pool ADD COLUMN task TEXT;
+    ALTER TABLE work_pool ADD COLUMN transients INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE work_pool ADD COLUMN hold TEXT;     -- of a pending item: why it is parked
+    CREATE INDEX work_pool_parked ON work_pool (pool_name, task) WHERE hold IS NOT NULL;
+    ALTER TABLE worker_registry ADD COLUMN renewals INTEGER NOT NULL DEFAULT 0;  -- see leases.py
+    ALTER TABLE pool ADD COLUMN pause_reason TEXT;
+    UPDATE worker_registry SET reason = 'sprat was upgraded: it cannot run tasks',
+        ended_at = iif(status = 'starting', last_heartbeat, NULL),
+        status = iif(status = 'starting', 'terminated', 'terminating')
+    WHERE status IN ('starting', 'active');
+    UPDATE meta SET value = 3 WHERE name = 'needs';
     """,
 }
 OLDEST = 1  # the oldest version that the migrations still start from

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sprat import jsontext, model
 from sprat.backend import too_late
 from sprat.errors import UnknownWorker
-from sprat.stores.sqlite import claims
+from sprat.stores.sqlite import claims, items, marks
 from sprat.stores.sqlite.rows import WORKER_COLUMNS, worker_of
 
 TYPE_CHECKING = False
@@ -37,12 +37,17 @@ VALUES (?1, 'active', ?2, ?3, ?4, ?5, ?6, ?6, 1, ?7, ?6 + ?7, ?8)
 ON CONFLICT DO UPDATE SET status = 'active', host = ?2, pid = ?3,
     capabilities = ?4, pool_id = coalesce(?5, pool_id), started_at = ?6, last_heartbeat = ?6,
     incarnation = incarnation + 1, lease_seconds = ?7, lease_until = ?6 + ?7, metadata = ?8,
-    reason = NULL, ended_at = NULL, current_task_id = NULL
+    reason = NULL, ended_at = NULL, current_task_id = NULL, renewals = 0
 """
 BEAT = """
 UPDATE worker_registry SET last_heartbeat = ?2, lease_until = ?2 + lease_seconds,
-       current_task_id = ?3, metadata = coalesce(?4, metadata)
+       current_task_id = ?3, metadata = coalesce(?4, metadata), renewals = 0
 WHERE worker_id = ?1
+"""
+KEEP_ALIVE = """
+UPDATE worker_registry SET last_heartbeat = ?2, lease_until = ?2 + lease_seconds, renewals = 0
+WHERE worker_id IN (SELECT value FROM json_each(?1))
+  AND status IN ('starting', 'active', 'terminating')
 """
 MOVE = """
 UPDATE worker_registry SET status = ?2, reason = coalesce(?3, reason), ended_at = ?4,
@@ -88,6 +93,7 @@ def find(tx: Transaction, which: model.WorkerFilter) -> list[model.WorkerRecord]
 
 
 def register(tx: WriteTransaction, worker: model.WorkerRegistration) -> model.WorkerRecord:
+    marks.touch(tx)
     row = tx.run(STATE, (worker.worker_id,)).fetchone()
     if worker.reserved and not _may_come(row, worker):
         return too_late(_required(tx, worker.worker_id), worker)
@@ -106,7 +112,10 @@ def register(tx: WriteTransaction, worker: model.WorkerRegistration) -> model.Wo
     )
     if row is not None and row[0] == model.STARTING:
         tx.run(RESET_LAUNCH_FAILURES, (row[3], row[4]))
-    return _required(tx, worker.worker_id)
+    record = _required(tx, worker.worker_id)
+    if worker.tasks and record.pool_id is not None:
+        items.unpark(tx, record.pool_id, worker.tasks)
+    return record
 
 
 def _may_come(row: tuple[Any, ...] | None, worker: model.WorkerRegistration) -> bool:
@@ -126,15 +135,26 @@ def _required(tx: Transaction, worker_id: str) -> model.WorkerRecord:
 def heartbeat(
     tx: WriteTransaction, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
 ) -> model.Heartbeat:
+    marks.touch(tx)
     row = _state(tx, worker.worker_id)
-    lost = tuple(claim.item_id for claim in holding if not claims.holds(tx, claim))
+    gone = lost(tx, holding)
     if worker.incarnation not in (None, row[1]):
-        return model.Heartbeat(status=model.LOST, lost=lost)
+        return model.Heartbeat(status=model.LOST, lost=gone)
     if row[0] in (model.ACTIVE, model.TERMINATING):
         merged = None if metadata is None else _merged(row[2], metadata)
         current = holding[0].item_id if holding else None
         tx.run(BEAT, (worker.worker_id, tx.now, current, merged))
-    return model.Heartbeat(status=row[0], lost=lost)
+    return model.Heartbeat(status=row[0], lost=gone)
+
+
+def lost(tx: Transaction, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+    return tuple([claim.item_id for claim in holding if not claims.holds(tx, claim)])
+
+
+def keep_alive(tx: WriteTransaction, worker_ids: Sequence[str]) -> int:
+    marks.touch(tx)
+    tx.run(KEEP_ALIVE, (jsontext.dumps(list(worker_ids)), tx.now))
+    return int(tx.db.changes())
 
 
 def _merged(stored: str, sent: str) -> str:
@@ -155,6 +175,7 @@ def update_status(
     reason: str | None,
     started: Sequence[str] | None,
 ) -> bool:
+    marks.touch(tx)
     now, incarnation, _, pool, group, _ = _state(tx, worker.worker_id)
     if worker.incarnation not in (None, incarnation):
         return False
@@ -185,6 +206,7 @@ def reap(
     tx: WriteTransaction, pool: str | None, threshold: float | None, patience: Patience
 ) -> model.Reaped | None:
     """None when it would not be fair yet."""
+    marks.touch(tx)
     stale = tx.run(STALE, (pool, threshold, tx.now)).fetchall()
     if stale and not patience.is_fair(tx):
         return None
