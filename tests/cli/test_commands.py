@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from worlds import World
 
 from sprat import model
 from sprat.scaling import queue_depth
@@ -405,6 +406,23 @@ def test_purge_with_compact_returns_the_space(sprat: Run, store: Store, place: P
     assert store.get(kept).data == "kept"
     answer = sprat("jobs", "purge", "numbers", "--compact")
     assert re.fullmatch(r"0 jobs purged\n0\.\d MB on disk, 0\.\d MB before\n", answer.out)
+
+
+def test_compact_says_what_a_server_does_instead(sprat: Run, shared: World) -> None:
+    with shared.open() as store:
+        store.pool("numbers").push(1)
+        kind = store.describe()["kind"]
+    answer = sprat("jobs", "purge", "--compact", "--url", shared.url)
+    assert (answer.code, answer.out.splitlines()[0]) == (0, "0 jobs purged")
+    words = {
+        "sqlite": "MB on disk",
+        "postgresql": "autovacuum",
+        "redis": "returns the memory",
+        "http": "on the server's machine",
+    }
+    assert words[kind] in answer.out + answer.err
+    data = sprat("jobs", "purge", "--compact", "--json", "--url", shared.url).data
+    assert (data["compacted"] is None) == (kind != "sqlite")
 
 
 def test_workers_are_listed_shown_and_drained(sprat: Run, store: Store) -> None:

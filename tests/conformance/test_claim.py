@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sprat.errors import UnknownWorker
+from sprat.errors import NotClaimedHere, UnknownWorker
 from sprat.model import WorkerRecord, WorkItem
 from sprat.pool import WorkPool
 from sprat.store import Store
@@ -533,9 +533,11 @@ def test_start_of_a_lost_claim_is_false(pool: WorkPool, enrol: Enrol) -> None:
     assert pool.get(ahead) == before
 
 
-def test_start_of_an_unclaimed_item_is_false(pool: WorkPool) -> None:
+def test_start_of_an_unclaimed_item_is_an_error(pool: WorkPool) -> None:
     item_id = pool.push("work")
-    assert not pool.start(item_id)
+    assert not pool.start(pool.get(item_id))
+    with pytest.raises(NotClaimedHere):
+        pool.start(item_id)
     assert pool.get(item_id).attempts == 0
 
 
