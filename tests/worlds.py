@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections import Counter
@@ -113,6 +114,14 @@ class PostgresWorld(World):
         postgres.advance(self.url, seconds)
 
 
+MOVE_CLOCK = """
+redis.call('HINCRBY', KEYS[1], 'ahead', ARGV[1])
+if ARGV[2] == '1' and redis.call('HEXISTS', KEYS[1], 'mark') == 1 then
+  redis.call('HINCRBY', KEYS[1], 'mark', ARGV[1])
+end
+"""
+
+
 class RedisWorld(World):
     def __init__(self, place: Path) -> None:
         super().__init__(place)
@@ -126,8 +135,16 @@ class RedisWorld(World):
         return store
 
     def advance(self, seconds: float) -> None:
-        micros = round(seconds * 1e6)
-        self.server.ask("HINCRBY", f"{{{self.tag}}}:clock", "ahead", micros)
+        self._pass(seconds, "1")
+
+    def outage(self, seconds: float) -> None:
+        self._pass(seconds, "0")
+        for store in self.opened:
+            store.backend._link._marked_at = -math.inf  # type: ignore[attr-defined]
+
+    def _pass(self, seconds: float, is_in_use: str) -> None:
+        key = f"{{{self.tag}}}:clock"
+        self.server.ask("EVAL", MOVE_CLOCK, 1, key, round(seconds * 1e6), is_in_use)
 
     def close(self) -> None:
         super().close()
@@ -188,7 +205,7 @@ WORLDS: dict[str, Callable[[Path], World]] = {
     "http": HttpWorld,
 }
 # Those that know tasks, parking, marks and the other verbs of tests/conformance/test_outage.py.
-READY = ("memory", "sqlite")
+READY = ("memory", "sqlite", "redis")
 # Those that other processes can open by `world.url`.
 SHARED = ("sqlite", "postgres", "redis", "http")
 

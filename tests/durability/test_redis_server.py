@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import socketserver
 import subprocess
@@ -15,9 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 from servers.redis import RedisServer, free_port, program
 
 from sprat import cli
+from sprat.backend import ClaimRef, WorkerRef
 from sprat.errors import InvalidInput, StoreError, StoreMismatch, StoreUnavailable
 from sprat.model import WorkerRegistration
 from sprat.store import Store, open_store
@@ -381,8 +384,24 @@ def test_tls_server_is_trusted_by_its_certificate_only(tmp_path: Path) -> None:
             store.pool("papers").push("one")
             assert not store.pool("other").wait("w1", seconds=0.05)
             assert work_off(store) == 1
+            ring_the_cancel_bell(store)
         with pytest.raises(StoreUnavailable, match=r"(?i)certificate"):
             open_store(url)
+
+
+def ring_the_cancel_bell(store: Store) -> None:
+    pool = store.pool("papers")
+    pool.push("two")
+    item = pool.claim("w1")
+    assert item is not None
+    claims = [ClaimRef(item_id=item.id, token=item.token)]
+    bell = store.backend.cancel_bell(WorkerRef(worker_id="w1"))
+    assert bell is not None
+    assert store.backend.lost(claims) == ()
+    assert pool.cancel(item.id)
+    assert select.select([bell], [], [], PATIENCE)[0]
+    assert store.backend.lost(claims) == (item.id,)
+    assert not select.select([bell], [], [], 0)[0]
 
 
 def test_unix_socket_is_a_way_too(tmp_path: Path) -> None:

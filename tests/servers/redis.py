@@ -68,7 +68,7 @@ class RedisServer:
         except OSError:
             return False
 
-    def ask(self, *command: str | int) -> Any:
+    def ask(self, *command: str | int | bytes) -> Any:
         address = parse(self.url)
         wire = Wire(address, address.hosts[0])
         try:

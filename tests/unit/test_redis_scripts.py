@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from sprat import leases, model, retry
 from sprat.stores.redis import scripts
 
 FILES = sorted((Path(scripts.__file__).parent / "lua").glob("*.lua"))
+# What judges or renews leases. The commonest exchange and the pushes do without.
+MARKED = {
+    *("register", "heartbeat", "keep_alive", "reap", "record", "request_check", "begin_check"),
+    *("update_status", "touch", "exchange_marked"),
+}
 
 
 def constants(text: str) -> list[tuple[str, str]]:
@@ -40,6 +46,27 @@ def test_a_name_stands_for_one_number_in_all_files() -> None:
             meanings.setdefault(name, set()).add(value)
     assert meanings["SEQ"] == {"1"}
     assert {name for name, values in meanings.items() if len(values) > 1} == set()
+
+
+def test_rules_in_lua_have_the_numbers_of_those_in_python() -> None:
+    found = {name: value for file in FILES for name, value in constants(file.read_text("utf-8"))}
+    wanted = {
+        "UNANNOUNCED": retry.UNANNOUNCED,
+        "GIVE_BACKS": retry.GIVE_BACKS,
+        "MAX_TRANSIENT": model.MAX_TRANSIENT,
+        "OUTAGE_PART": leases.OUTAGE_PART,
+        "QUIET_PART": leases.QUIET_PART,
+        "MOST_RENEWALS": leases.MOST_RENEWALS,
+        "TOUCH": leases.TOUCH_SECONDS * 1e6,
+    }
+    assert {name: float(found[name]) for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", scripts.PARTS)
+def test_only_some_scripts_look_at_the_mark(name: str) -> None:
+    marked = "marks" in scripts.PARTS[name]
+    assert marked == ("'mark', 'run', 'shortest'" in scripts.script(name).text)
+    assert marked == (name in MARKED)
 
 
 @pytest.mark.parametrize("name", scripts.PARTS)

@@ -4,19 +4,21 @@ All keys begin with {store}, the name of the store in braces: they fall into one
 so that every verb is atomic, whatever pools and workers it touches.
 
     {store}:items      hash   id -> the item: pool, status, attempts, claim... (rows.lua)
-    {store}:data       hash   id -> payload, JSON text
-    {store}:more       hash   id -> error, checkpoint, progress: what few items have
+    {store}:data       hash   id -> payload, JSON text, after "@", task, newline if it has a task
+    {store}:more       hash   id -> error, checkpoint, progress...: what few items have
     {store}:held:WORKER  set  id: what a worker holds
     {store}:seq        the number of items ever pushed: their order of arrival
     {store}:pools      set    names
     {store}:workers    hash   id -> the worker;  {store}:live  zset  id by age
     {store}:format     the number of this layout (health.py)
-    {store}:clock      hash   how far the store's clock is ahead of the server's
+    {store}:clock      hash   how far the store's clock is ahead of the server's, and the mark:
+                              when the store last worked, and in which run (marks.lua)
     {store}:documents:KIND, :names:KIND, :expiries, :buckets
     {store}:pool:NAME:about      hash  settings, version, pause, turn, scaling pass
     {store}:pool:NAME:order      zset  id by arrival, all items
     {store}:pool:NAME:ready      zset  lanes side by side (lanes.lua)
     {store}:pool:NAME:delayed    zset  id by due time
+    {store}:pool:NAME:parked     zset  items that wait for a worker that knows their task
     {store}:pool:NAME:done, :poisoned, :cancelled   zset  id by end, for retention
     {store}:pool:NAME:counts     hash  group, status -> n
     {store}:pool:NAME:keys       hash  idempotency key -> digest of the payload, id
@@ -25,7 +27,7 @@ so that every verb is atomic, whatever pools and workers it touches.
     {store}:pool:NAME:fresh      hash  the sums of the bucket of now
     {store}:pool:NAME:waiting    zset  bells to ring by when they began to wait (bell.py)
     {store}:pool:NAME:live, :ended   zset  workers of the pool
-    {store}:pool:NAME:scale      hash  group -> scale set;  :decisions  list, newest first
+    {store}:pool:NAME:scales     hash  group -> scale set;  :decisions  list, newest first
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ class RedisBackend(Backend):
 
         self._link = Link(parse(url))
         self._bells = bell.Bells(self._link)
+        self._cancel_bells = bell.CancelBells(self._link)
         try:
             health.check(self._link)
         except BaseException:
@@ -127,10 +130,10 @@ class RedisBackend(Backend):
         return pools.configure(self._link, pool, settings, version)
 
     def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
-        pools.pause(self._link, pool, seconds)
+        pools.pause(self._link, pool, seconds, reason)
 
     def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
-        pools.hold_off(self._link, pool, seconds)
+        pools.hold_off(self._link, pool, seconds, reason)
 
     def request_check(self, pool: str, max_workers: int) -> bool:
         return pools.request_check(self._link, pool, max_workers)
@@ -150,6 +153,19 @@ class RedisBackend(Backend):
         self, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
     ) -> model.Heartbeat:
         return registry.heartbeat(self._link, worker, metadata, holding)
+
+    def keep_alive(self, worker_ids: Sequence[str]) -> int:
+        return registry.keep_alive(self._link, worker_ids)
+
+    def touch(self) -> None:
+        registry.touch(self._link)
+
+    def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+        self._cancel_bells.silence()
+        return registry.lost(self._link, holding)
+
+    def cancel_bell(self, worker: WorkerRef) -> int | None:
+        return self._cancel_bells.descriptor(worker.worker_id)
 
     def update_status(
         self,
@@ -230,4 +246,5 @@ class RedisBackend(Backend):
 
     def close(self) -> None:
         self._bells.close()
+        self._cancel_bells.close()
         self._link.close()

@@ -79,6 +79,56 @@ class Bells:
             self._idle.pop().close()
 
 
+class CancelBells:
+    """Descriptors that become readable when a claim of a worker was taken away. For one thread."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._bells: dict[str, CancelBell] = {}
+
+    def descriptor(self, worker_id: str) -> int | None:
+        """That of this worker's bell; None while there is no way to listen."""
+        bell = self._bells.get(worker_id)
+        if bell is not None and bell.pid == os.getpid() and not bell.is_broken:
+            return bell.wire.fileno()
+        if bell is not None:
+            del self._bells[worker_id]
+            bell.wire.close()
+        if self._link.is_away:  # to find that out again could take seconds
+            return None
+        try:
+            self._bells[worker_id] = bell = CancelBell(self._link, worker_id)
+        except (OSError, ReplyError):
+            return None
+        return bell.wire.fileno()
+
+    def silence(self) -> None:
+        """What rang is heard. A bell whose connection ended is replaced when it is next wanted."""
+        for bell in list(self._bells.values()):
+            if bell.pid == os.getpid():
+                bell.silence()
+
+    def close(self) -> None:
+        while self._bells:
+            self._bells.popitem()[1].wire.close()
+
+
+class CancelBell:
+    def __init__(self, link: Link, worker_id: str) -> None:
+        self.pid = os.getpid()
+        self.is_broken = False
+        self.wire: Wire = link.connect()
+        self.wire.ask("SUBSCRIBE", f"{link.address.tag}:leave:{worker_id}")
+
+    def silence(self) -> None:
+        try:
+            self.wire.take_in()
+            while self.wire.next_reply() is not False:
+                pass
+        except (OSError, ReplyError):
+            self.is_broken = True
+
+
 def wait(link: Link, bells: Bells, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
     worker_id, incarnation = ("", None) if worker is None else worker
     who = (pool, worker_id, "" if incarnation is None else incarnation)

@@ -56,8 +56,8 @@ def translated(error: Exception, address: Address, pool: str = "") -> SpratError
         return UnknownWorker(f"worker {rest!r} is not registered: register it first")
     if code == "CONFLICT":
         return KeyConflict(
-            f"pool {pool!r} has an item with the key {rest!r} and another payload: "
-            f"use another key, or push the same payload"
+            f"pool {pool!r} has an item with the key {rest!r} and another payload or task: "
+            f"use another key, or push the same payload for the same task"
         )
     if code in SAID:
         return StoreUnavailable(f"the server at {address} {SAID[code]}")

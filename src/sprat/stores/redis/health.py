@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from sprat.stores.redis.link import Link
 
 OLDEST = (6, 2)
-FORMAT = 1  # of keys and rows; another number when those of another sprat could not be read
+FORMAT = 2  # of keys and rows; another number when those of another sprat could not be read
+UPGRADED = "sprat was upgraded: workers of the previous version finish what they hold and leave"
 UNKNOWN = "unknown"
 
 
@@ -50,6 +51,9 @@ def check(link: Link) -> None:
 
 def _check_format(link: Link) -> None:
     found = int(link.run("format", FORMAT))
+    if found == FORMAT - 1:
+        link.run("migrate", found, FORMAT, UPGRADED)
+        return
     if found == FORMAT:
         return
     where = f"the store {link.address.store!r} at {link.address}"

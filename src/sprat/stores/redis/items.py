@@ -6,7 +6,7 @@ import os
 
 from sprat import jsontext, model
 from sprat.errors import UnknownWorker
-from sprat.stores.redis.rows import counts_of, handed_out, item_of, micros, signed
+from sprat.stores.redis.rows import counts_of, handed_out, item_of, micros, signed, stored
 from sprat.stores.redis.scripts import sha1
 
 TYPE_CHECKING = False
@@ -26,19 +26,21 @@ def new_request() -> str:
 
 def push(link: Link, pool: str, items: Sequence[model.NewItem]) -> list[str]:
     if len(items) == 1:
-        item_id, data, max_retries, priority, *rest = items[0]
+        item_id, data, max_retries, priority, *rest, task = items[0]
         if not any(rest):
+            data = stored(data, task)
             link.run("push_one", pool, item_id, data, max_retries, priority, pool=pool)
             return [item_id]
     options: dict[tuple[object, ...], int] = {}  # many items have the same
     values: list[str | int] = []
     for new in items:
-        item_id, data, max_retries, priority, delay, tenant, group, key, backlog, _ = new
+        item_id, data, max_retries, priority, delay, tenant, group, key, backlog, task = new
         about = (max_retries, priority, delay, tenant, group, backlog)
         number = options.get(about)
         if number is None:
             number = options[about] = len(options) + 1
-        values += (item_id, data, number, key or "", digest(data) if key else "")
+        known = digest(data, task) if key else ""
+        values += (item_id, stored(data, task), number, key or "", known)
     chosen: list[str | int] = []
     for max_retries, priority, delay, tenant, group, backlog in options:
         chosen += (max_retries, priority, micros(delay), tenant or "", group or "", int(backlog))  # type: ignore[arg-type, call-overload]
@@ -46,11 +48,11 @@ def push(link: Link, pool: str, items: Sequence[model.NewItem]) -> list[str]:
     return ids
 
 
-def digest(data: str) -> str:
-    """The same for payloads that are equal as JSON."""
+def digest(data: str, task: str | None) -> str:
+    """The same for the same task and payloads that are equal as JSON."""
     import json
 
-    return sha1(json.dumps(json.loads(data), sort_keys=True).encode())
+    return sha1(stored(json.dumps(json.loads(data), sort_keys=True), task).encode())
 
 
 def exchange(
@@ -72,13 +74,14 @@ def exchange(
         *(new_request(), "0", started_id, started_token or ""),
         *told(settlements),
     ]
-    settled, was_started, runs = link.run("exchange", *values, again_at=AGAIN)
+    name = "exchange_marked" if link.is_mark_due() else "exchange"
+    settled, was_started, runs, version = link.run(name, *values, again_at=AGAIN)
     return model.Exchange.of(
         (
             tuple([digit == "1" for digit in settled]),
             was_started == 1,
             tuple([item for run in runs for item in handed_out(run, pool, worker_id)]),
-            None,
+            version,
         )
     )
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import _thread
 import _weakref
+import math
 import os
 import time
 
 from sprat.errors import SpratError, StoreUnavailable
+from sprat.leases import TOUCH_SECONDS
 from sprat.retry import backoff
 from sprat.stores.redis import faults
 from sprat.stores.redis.scripts import script
@@ -37,6 +39,8 @@ class Link:
         self._wire: Wire | None = None
         self._host = None if address.path is not None else address.hosts[0]
         self._was_there = False
+        self._marked_at = -math.inf
+        self.is_away = False  # the server did not answer when it was last asked
         self._closed = False
         _links.add(_weakref.ref(self, _links.discard))
 
@@ -89,6 +93,7 @@ class Link:
                     raise faults.translated(error, self.address, pool) from None
                 problem: SpratError = faults.translated(error, self.address, pool)
             except _BROKEN as error:
+                self.is_away = True
                 problem = faults.unreachable(error, self.address)
             tries += 1
             repeat()
@@ -113,7 +118,16 @@ class Link:
             self._hang_up()
             raise
         self._was_there = True
+        self.is_away = False
         return answer
+
+    def is_mark_due(self) -> bool:
+        """Whether the next exchange is to mark the store (leases.py): the last one did long ago."""
+        now = time.monotonic()
+        if now - self._marked_at < TOUCH_SECONDS:
+            return False
+        self._marked_at = now
+        return True
 
     def connect(self) -> Wire:
         """A new connection, ready for commands."""
@@ -147,6 +161,7 @@ class Link:
     def after_fork_in_child(self) -> None:
         """The connection is the parent's: ours is opened on its next use."""
         self._lock = _thread.allocate_lock()
+        self.is_away = False
         self._hang_up()
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sprat import jsontext, model
 from sprat.payload import settings_from
 from sprat.stores.redis.items import new_request
-from sprat.stores.redis.rows import micros
+from sprat.stores.redis.rows import micros, signed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def names(link: Link) -> list[str]:
 
 
 def state(link: Link, pool: str) -> model.PoolState:
-    settings, version, pause = link.run("pool_state", pool)
+    settings, version, pause, reason = link.run("pool_state", pool)
     is_timed = pause is not None and pause >= 0
     return model.PoolState(
         name=pool,
@@ -25,6 +25,7 @@ def state(link: Link, pool: str) -> model.PoolState:
         version=version,
         paused=pause is None or pause >= 0,
         paused_seconds=pause / 1e6 if is_timed else None,
+        pause_reason=reason,
     )
 
 
@@ -44,12 +45,12 @@ def _limits(settings: str) -> str:
     return jsontext.dumps(limits)
 
 
-def pause(link: Link, pool: str, seconds: float | None) -> None:
-    link.run("pause", pool, "" if seconds is None else micros(seconds))
+def pause(link: Link, pool: str, seconds: float | None, reason: str | None) -> None:
+    link.run("pause", pool, "" if seconds is None else micros(seconds), 0, signed(reason))
 
 
-def hold_off(link: Link, pool: str, seconds: float) -> None:
-    link.run("pause", pool, micros(seconds), 1)
+def hold_off(link: Link, pool: str, seconds: float, reason: str | None) -> None:
+    link.run("pause", pool, micros(seconds), 1, signed(reason))
 
 
 def request_check(link: Link, pool: str, max_workers: int) -> bool:
@@ -57,7 +58,7 @@ def request_check(link: Link, pool: str, max_workers: int) -> bool:
 
 
 def begin_check(link: Link, pool: str) -> None:
-    link.ask("HDEL", f"{link.address.tag}:pool:{pool}:about", "asked_at")
+    link.run("begin_check", pool)
 
 
 def purge(link: Link, pool: str, limit: int) -> int:

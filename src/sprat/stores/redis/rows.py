@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 COUNTED = ("pending", "delayed", "backlog", "claimed", "done", "poisoned", "cancelled")
+TASK = 23  # its place among the fields of an item
 
 
 def micros(seconds: float) -> int:
@@ -28,9 +29,22 @@ def moment(value: int | None) -> float | None:
     return None if value is None else value / 1e6
 
 
+def stored(data: str, task: str | None) -> str:
+    """The payload as the store keeps it: the task is in front of it, JSON does not begin so."""
+    return data if task is None else f"@{task}\n{data}"
+
+
+def payload_of(text: str) -> tuple[str | None, Any]:
+    """The task and the payload."""
+    if text[0] != "@":
+        return None, jsontext.loads(text)
+    task, _, data = text[1:].partition("\n")
+    return task, jsontext.loads(data)
+
+
 def item_of(row: list[Any]) -> model.WorkItem:
     """The reply has the order of the fields."""
-    row[2] = jsontext.loads(row[2])
+    task, row[2] = payload_of(row[2])
     row[7] = row[7] or None  # tenant and group are '' in the store
     row[8] = row[8] or None
     if row[13] is not None:
@@ -43,23 +57,25 @@ def item_of(row: list[Any]) -> model.WorkItem:
     for place in (19, 20, 21):
         if row[place] is not None:
             row[place] /= 1e6
-    return model.WorkItem.of([*row, None, 0, None])
+    row.insert(TASK, task)
+    return model.WorkItem.of(row)
 
 
 def handed_out(run: list[Any], pool: str, worker_id: str) -> list[model.WorkItem]:
     """Items as their worker gets them; what is the same for all of them is in the reply once."""
     shared, values = run
     attempts, max_retries, priority, tenant, group, key, given_back, claimed_at, *more = shared
-    error, checkpoint, progress, note = more
+    error, checkpoint, progress, note, transients = more
     like = [
         *("", pool, None, model.CLAIMED, attempts, max_retries, priority, tenant or None),
         *(group or None, key, worker_id, 0, "", checkpoint and jsontext.loads(checkpoint)),
         *(progress and float(progress), note, None, error, 0.0, None, claimed_at / 1e6, None),
-        *(given_back, None, 0, None),
+        *(given_back, None, transients, None),
     ]
     items = []
     for item_id, data, epoch, token, created_at in zip(*[iter(values)] * 5, strict=True):
-        like[0], like[2], like[11] = item_id, jsontext.loads(data), epoch
+        like[TASK], like[2] = payload_of(data)
+        like[0], like[11] = item_id, epoch
         like[12], like[18] = token, created_at / 1e6
         items.append(model.WorkItem.of(like))
     return items
@@ -72,7 +88,7 @@ def worker_of(row: Sequence[Any]) -> model.WorkerRecord:
         values[place] /= 1e6
     names, texts = values[13][::2], values[13][1::2]
     values[13] = {n: jsontext.loads(text) for n, text in zip(names, texts, strict=True)}
-    return model.WorkerRecord.of([*values, 0])
+    return model.WorkerRecord.of(values)
 
 
 def pairs(metadata: Mapping[str, Any]) -> list[str]:

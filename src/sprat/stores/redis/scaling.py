@@ -9,6 +9,7 @@ from sprat.stores.redis.rows import counts_of, micros, moment, worker_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from sprat.stores.redis.link import Link
 
@@ -24,10 +25,10 @@ TOLD = ("policy", "direction", "current", "desired", "reason", "inputs")
 
 
 def observe(link: Link, pool: str, group: str | None, window: float) -> model.Snapshot:
-    now, counts, held, workers, oldest, due, paused, *scale_set, sums = link.run(
+    now, counts, held, workers, oldest, due, *state, sums = link.run(
         "observe", pool, group or "", repr(window), int(group == model.NO_GROUP)
     )
-    version, up, down, failures, failed_at = scale_set
+    pause, reason, parked, version, up, down, failures, failed_at = state
     return model.Snapshot(
         pool=pool,
         group=group,
@@ -38,13 +39,24 @@ def observe(link: Link, pool: str, group: str | None, window: float) -> model.Sn
         workers=tuple([worker_of(row) for row in workers]),
         oldest_ready_seconds=moment(oldest),
         next_due_seconds=moment(due),
-        paused=paused == 1,
+        paused=pause is None or pause >= 0,
+        paused_seconds=None if pause is None or pause < 0 else pause / 1e6,
+        pause_reason=reason,
+        parked=_summed(parked),
         last_up_at=moment(up),
         last_down_at=moment(down),
         launch_failures=failures,
         last_launch_failure_at=moment(failed_at),
         stats=histogram.summarise(window, [row for _, _, row in _read(sums)]),
     )
+
+
+def _summed(parked: Sequence[Any]) -> dict[str, int]:
+    """Items per task; a task may come once per group."""
+    found: dict[str, int] = {}
+    for task, n in zip(parked[::2], parked[1::2], strict=True):
+        found[task] = found.get(task, 0) + n
+    return found
 
 
 def record(link: Link, version: int, decision: model.Decision) -> model.RecordedDecision | None:

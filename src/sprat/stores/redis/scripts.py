@@ -11,38 +11,45 @@ from sprat import histogram
 from sprat.record import Record
 
 BASE = ("base", "rows", "buckets", "sums", "waking", "states")
-CLAIMS = (*BASE, "claims")
+CLAIMS = (*BASE, "parking", "claims")
 ITEMS = (*CLAIMS, "lanes", "workers")
 WORKERS = (*CLAIMS, "crashes", "workers", "fleet")
 ALL = (*WORKERS, "lanes")
+MARKED = ("base", "workers", "marks")
 
 # What a verb needs before its own file. Every part costs a few microseconds a call: its functions
 # are made anew each time.
 PARTS: dict[str, tuple[str, ...]] = {
     "format": (),
+    "migrate": WORKERS,
     "push": BASE,
     "push_one": ("base", "rows", "buckets", "waking"),
     "exchange": ITEMS,
+    "exchange_marked": (*ITEMS, "marks"),
     "save": CLAIMS,
     "release": WORKERS,
-    "steer": BASE,
+    "steer": (*BASE, "parking"),
+    "lost": CLAIMS,
     "item": BASE,
     "items": BASE,
     "counts": BASE,
     "look": ITEMS,
-    "pool_state": (*BASE, "lanes"),
+    "pool_state": (*BASE, "lanes", "pausing"),
     "configure": BASE,
     "pause": BASE,
-    "request_check": WORKERS,
-    "purge": ALL,
-    "register": WORKERS,
-    "heartbeat": WORKERS,
-    "update_status": WORKERS,
+    "request_check": (*WORKERS, "marks"),
+    "begin_check": MARKED,
+    "touch": MARKED,
+    "keep_alive": MARKED,
+    "purge": (*BASE, "lanes"),
+    "register": (*WORKERS, "marks"),
+    "heartbeat": (*WORKERS, "marks"),
+    "update_status": (*WORKERS, "marks"),
     "workers_list": WORKERS,
-    "reap": WORKERS,
-    "observe": (*ALL, "statistics"),
+    "reap": (*WORKERS, "marks"),
+    "observe": (*ALL, "statistics", "pausing"),
     "history": ("base", "buckets", "sums", "statistics"),
-    "record": WORKERS,
+    "record": (*WORKERS, "marks"),
     "decisions": BASE,
     "document": ("base", "documents"),
     "documents_page": ("base", "documents"),
@@ -62,7 +69,7 @@ class Script(Record):
 
 def script(name: str) -> Script:
     if name not in _loaded:
-        text = "\n".join(_file(part) for part in (*PARTS[name], name))
+        text = "\n".join(_file(part) for part in (*PARTS[name], name.removesuffix("_marked")))
         _loaded[name] = Script(name=name, text=text, digest=sha1(text.encode()))
     return _loaded[name]
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 REPLY_SECONDS = 30.0  # a server that says nothing for so long is taken for dead
 READ_BYTES = 1 << 16
+_TLS_NOTHING = "SSLWantReadError"  # BlockingIOError of a TLS socket, whose module may be absent
 
 ReplyError = hiredis.ReplyError
 pack = hiredis.pack_command
@@ -78,6 +79,21 @@ class Wire:
             self.receive()
         except TimeoutError:
             pass
+        finally:
+            self._socket.settimeout(REPLY_SECONDS)
+
+    def fileno(self) -> int:
+        return int(self._socket.fileno())
+
+    def take_in(self) -> None:
+        """Read what has come, and wait for nothing."""
+        self._socket.settimeout(0.0)
+        try:
+            while True:
+                self.receive()
+        except OSError as error:
+            if not isinstance(error, BlockingIOError) and type(error).__name__ != _TLS_NOTHING:
+                raise
         finally:
             self._socket.settimeout(REPLY_SECONDS)
 

@@ -29,6 +29,7 @@ def register(link: Link, wanted: model.WorkerRegistration) -> model.WorkerRecord
         "lease": micros(wanted.lease_seconds),
         "metadata": pairs(wanted.metadata),
         "reserved": wanted.reserved,
+        "tasks": list(wanted.tasks),
     }
     try:
         late, row = link.run("register", jsontext.dumps(asked))
@@ -41,11 +42,27 @@ def heartbeat(
     link: Link, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
 ) -> model.Heartbeat:
     merged = jsontext.dumps(pairs(jsontext.loads(metadata) if metadata else {}))
-    claims = [part for claim in holding for part in (claim.item_id, claim.token or "")]
+    claims = _claims(holding)
     status, lost = link.run(
         "heartbeat", *_named(worker), merged, *claims, patience=HEARTBEAT_PATIENCE_SECONDS
     )
     return model.Heartbeat(status=status, lost=tuple(lost))
+
+
+def lost(link: Link, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+    return tuple(link.run("lost", *_claims(holding), patience=HEARTBEAT_PATIENCE_SECONDS))
+
+
+def _claims(holding: Sequence[ClaimRef]) -> list[str]:
+    return [part for claim in holding for part in (claim.item_id, claim.token or "")]
+
+
+def keep_alive(link: Link, worker_ids: Sequence[str]) -> int:
+    return int(link.run("keep_alive", *set(worker_ids), patience=HEARTBEAT_PATIENCE_SECONDS))
+
+
+def touch(link: Link) -> None:
+    link.run("touch", patience=HEARTBEAT_PATIENCE_SECONDS)
 
 
 def update_status(

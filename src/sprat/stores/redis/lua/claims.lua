@@ -1,6 +1,7 @@
 -- How claims end. The verdicts are those of retry.py.
 
-local UNANNOUNCED, GIVE_BACKS = 2, 1000
+local UNANNOUNCED, GIVE_BACKS, MAX_TRANSIENT = 2, 1000, 10
+local MOST_GIVEN_BACK = 65535 -- a row has no room for more
 
 local function end_claim(id, item, status, delay)
   leave(id, item)
@@ -11,13 +12,29 @@ local function end_claim(id, item, status, delay)
   enter(id, item, status, status == 'pending' and delay or 0)
 end
 
-local function after_failure(item, outcome)
+local function after_failure(id, item, outcome)
+  -- Whether this end costs no attempt. A transient failure that costs none is counted.
+  local function gives_back()
+    if outcome ~= 'transient' then
+      return outcome == 'park' or (outcome == 'hand_back' and item[GIVEN_BACK] < GIVE_BACKS)
+    end
+    local settings = call('HGET', pool_key(item[POOL], 'about'), 'settings')
+    local most = settings and cjson.decode(settings).max_transient or MAX_TRANSIENT
+    local more = more_of(id, item)
+    local n = more[TRANSIENTS] or 0
+    if most ~= cjson.null and n >= most then
+      return false
+    end
+    more[TRANSIENTS] = n + 1
+    set_more(id, item, more)
+    return true
+  end
+
   local ahead = item[AHEAD] > 0
   local started = item[ATTEMPTS] + (ahead and 1 or 0)
-  local gives_back = outcome == 'transient' or outcome == 'hand_back'
-  if gives_back and item[GIVEN_BACK] < GIVE_BACKS then
+  if gives_back() then
     item[ATTEMPTS] = ahead and item[ATTEMPTS] or math.max(0, started - 1)
-    item[GIVEN_BACK] = item[GIVEN_BACK] + 1
+    item[GIVEN_BACK] = math.min(MOST_GIVEN_BACK, item[GIVEN_BACK] + 1)
     return 'pending'
   end
   item[ATTEMPTS] = started
@@ -62,7 +79,8 @@ local function settle(id, token, seconds, outcome, result, error_text, delay)
   if item[TENANT] ~= '' then
     ring(pool, false) -- another item of this tenant may run now
   end
-  if outcome ~= 'hand_back' then
+  local is_run = outcome ~= 'hand_back' and outcome ~= 'park'
+  if is_run then
     happened(pool, 'r', seconds ~= '' and tonumber(seconds) or now - item[CLAIMED_AT])
     happened(pool, outcome == 'complete' and 'd' or 'f')
   end
@@ -75,10 +93,13 @@ local function settle(id, token, seconds, outcome, result, error_text, delay)
     end_claim(id, item, 'done')
     return true
   end
-  if outcome ~= 'hand_back' and error_text ~= '' then
+  if is_run and error_text ~= '' then
     set_error(id, item, string.sub(error_text, 2))
   end
-  end_claim(id, item, after_failure(item, outcome), tonumber(delay))
+  end_claim(id, item, after_failure(id, item, outcome), tonumber(delay))
+  if outcome == 'park' then
+    set_hold(id, item, string.sub(error_text, 2))
+  end
   return true
 end
 

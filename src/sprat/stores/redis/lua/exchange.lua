@@ -3,7 +3,7 @@
 -- values each settlement is told, and the settlements: id, token and seconds, if all are done
 -- without a result, or id, token, seconds, outcome, result, error, delay.
 -- Answers with a digit a settlement, whether the item was started, and the items in runs of those
--- that have most in common (handed_out).
+-- that have most in common (handed_out), and the version of the settings if items were asked for.
 
 local FIRST, STEP = 11, tonumber(ARGV[10])
 local pool, worker_id, incarnation, n = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -70,6 +70,9 @@ local function claim(about)
     count_as(pool, item[GROUP], 'pending', -1)
     item[STATUS] = 'claimed'
     count(item, 1)
+    if item[HAS_MORE] == 1 then
+      set_hold(id, item, false)
+    end
     item[AHEAD] = place > 1 and ahead or 0
     item[ATTEMPTS] = item[ATTEMPTS] + (place > 1 and 0 or 1)
     item[CLAIMED_BY], item[CLAIMED_AT], item[EPOCH] = worker_id, now, item[EPOCH] + 1
@@ -101,6 +104,7 @@ local function shared(id, item, attempts)
   return {
     attempts, item[MAX_RETRIES], item[PRIORITY], item[TENANT], item[GROUP], or_none(item[KEY]),
     item[GIVEN_BACK], item[CLAIMED_AT], more[1], more[2], more[3], more[4],
+    more[TRANSIENTS] or 0,
   }
 end
 
@@ -121,24 +125,22 @@ local function handed_out(ids)
   return runs
 end
 
+local about = worker and about_pool(pool)
 local claimed = {}
 if worker and may_claim(worker, incarnation) then
-  if worker[W_LEASE_UNTIL] - now < worker[W_LEASE] / 2 then
+  if (worker[W_RENEWALS] or 0) > 0 or worker[W_LEASE_UNTIL] - now < worker[W_LEASE] / 2 then
     renew_lease(worker)
     keep_worker(worker_id, worker)
   end
   if again then
     claimed = claimed_before()
   end
-  if #claimed == 0 then
-    local about = about_pool(pool)
-    if not is_paused(about) then
-      promote(pool)
-      claimed = claim(about)
-    end
+  if #claimed == 0 and not is_paused(about) then
+    promote(pool)
+    claimed = claim(about)
   end
 end
 
 local runs = #claimed > 0 and handed_out(claimed) or {}
 commit()
-return {table.concat(settled), started and 1 or 0, runs}
+return {table.concat(settled), started and 1 or 0, runs, about and tonumber(about[VERSION] or 0)}

@@ -17,13 +17,13 @@ end
 local S_VERSION, S_UP, S_DOWN, S_FAILURES, S_FAILED_AT, S_REQUEST = 1, 2, 3, 4, 5, 6
 
 local function scale_set(pool, group)
-  local row = call('HGET', pool_key(pool, 'scale'), group or '')
+  local row = call('HGET', pool_key(pool, 'scales'), group or '')
   return row and unpacked(row) or {0, false, false, 0, false, false}
 end
 
 local function keep_scale_set(pool, group, set)
   if set[S_VERSION] > 0 then
-    call('HSET', pool_key(pool, 'scale'), group or '', pack(set))
+    call('HSET', pool_key(pool, 'scales'), group or '', pack(set))
   end
 end
 
@@ -49,6 +49,11 @@ local function drain(id, worker, reason)
   keep_worker(id, worker)
 end
 
+-- Whether it gave no sign of life since the store was away.
+local function is_renewed(worker)
+  return (worker[W_RENEWALS] or 0) > 0
+end
+
 local function lose(id, worker, reason, started)
   if worker[W_STATUS] == 'starting' and worker[W_POOL] then
     local set = scale_set(worker[W_POOL], worker[W_LAUNCHED_FOR])
@@ -58,7 +63,7 @@ local function lose(id, worker, reason, started)
   end
   move(id, worker, 'lost', reason)
   keep_worker(id, worker)
-  return release_all(id, false, started, reason)
+  return release_all(id, false, started, reason, is_renewed(worker))
 end
 
 local function why_stale(worker, threshold)
@@ -128,6 +133,7 @@ local function worker_reply(id, worker)
     id, worker[W_STATUS], worker[W_POOL], worker[W_HOST], worker[W_PID], worker[W_CAPABILITIES],
     worker[W_STARTED_AT], worker[W_HEARTBEAT], worker[W_LEASE], worker[W_LEASE_UNTIL],
     worker[W_INCARNATION], current_task(held), #held, metadata, worker[W_REASON],
+    worker[W_RENEWALS] or 0,
   }
 end
 

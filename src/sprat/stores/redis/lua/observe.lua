@@ -66,15 +66,33 @@ local function next_due()
   end
 end
 
+-- The items that are held because no worker knows their task: task and number in turn.
+local function parked()
+  local key, from, found = pool_key(pool, 'parked'), '-', {}
+  while true do
+    local member = call('ZRANGEBYLEX', key, from, '+', 'LIMIT', 0, 1)[1]
+    if not member then
+      return found
+    end
+    local lane, task, needed = string.match(member, '^(([^\1]*)\1([^\2]*)\2)')
+    if counts_all or needed == group then
+      found[#found + 1] = task
+      found[#found + 1] = call('ZLEXCOUNT', key, '[' .. lane, '[' .. lane .. '\255')
+    end
+    from = '(' .. lane .. '\255'
+  end
+end
+
 local workers = {}
 for i, one in ipairs(only_free and {} or fleet(pool, group ~= '' and group)) do
   workers[i] = worker_reply(one[1], one[2])
 end
 local set, about = scale_set(pool, group), about_pool(pool)
+local pause, reason = pause_of(pool, about)
 return {
   now, call('HGETALL', pool_key(pool, 'counts')),
   about[LIMITS] and held(cjson.decode(about[LIMITS])) or 0,
-  workers, oldest_ready() or false, next_due(), is_paused(about) and 1 or 0,
+  workers, oldest_ready() or false, next_due(), pause, reason, parked(),
   set[S_VERSION], set[S_UP], set[S_DOWN], set[S_FAILURES], set[S_FAILED_AT],
   sums_since(pool, window),
 }

@@ -1,9 +1,4 @@
--- ARGV: pool. Answers with its settings, their version, and the pause that is left (-1: none,
--- nil: until resumed).
+-- ARGV: pool. Answers with its settings, their version, and its pause (pausing.lua).
 local about = about_pool(ARGV[1])
-local left = -1
-if is_paused(about) then
-  local until_ = tonumber(about[PAUSED_UNTIL])
-  left = until_ < math.huge and until_ - now
-end
-return {about[SETTINGS], tonumber(about[VERSION] or 0), left}
+local left, reason = pause_of(ARGV[1], about)
+return {about[SETTINGS], tonumber(about[VERSION] or 0), left, reason}

@@ -10,7 +10,7 @@ if about[SETTINGS] then
   for status in pairs(keep) do
     local seconds = settings['keep_' .. status .. '_seconds']
     if seconds ~= nil then
-      keep[status] = given(seconds)
+      keep[status] = seconds ~= cjson.null and seconds
     end
   end
 end

@@ -34,6 +34,7 @@ for _, id in ipairs(asked.launch) do
   worker[W_POOL], worker[W_LAUNCHED_FOR] = pool, group
   worker[W_CAPABILITIES] = asked.capabilities
   worker[W_LEASE], worker[W_LEASE_UNTIL] = asked.deadline, now + asked.deadline
+  note_lease(asked.deadline)
   keep_worker(id, worker)
 end
 local drained = {}

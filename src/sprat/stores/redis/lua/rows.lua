@@ -1,7 +1,7 @@
 -- How an item is kept.
 
 -- An item is one packed row in the hash `items`; its payload is in `data`, and what few items
--- have (error, checkpoint, progress, note) in `more`. '' and 0 stand for None and False, and no
+-- have (error, checkpoint, progress, note, transient failures, why it is held) in `more`. '' and 0 stand for None and False, and no
 -- text of an item has a zero byte in it. A row becomes a table in one step, which costs about a
 -- third less than a message does that says the type of each value.
 local FORMAT, WIDTH = '<dddddiiiiHBBBBssssssssss', 24
@@ -11,7 +11,7 @@ local AHEAD, DELAYED, SUSPECT, HAS_MORE = 11, 12, 13, 14
 local POOL, STATUS, TENANT, GROUP, KEY, CLAIMED_BY, TOKEN = 15, 16, 17, 18, 19, 20, 21
 local LAST_TOKEN, LAST_OUTCOME, RESULT = 22, 23, 24
 local CHANGED = 25 -- true once it is to be written; not a part of the row
-local ERROR, CHECKPOINT, PROGRESS, NOTE = 1, 2, 3, 4
+local ERROR, CHECKPOINT, PROGRESS, NOTE, TRANSIENTS, HOLD = 1, 2, 3, 4, 5, 6
 local FINISHED = {done = true, poisoned = true, cancelled = true}
 
 local function new_item(pool, seq, max_retries, priority, tenant, group, key)

@@ -34,11 +34,12 @@ end
 
 local function more_of(id, item)
   local row = item[HAS_MORE] == 1 and call('HGET', tag .. ':more', id)
-  return row and unpacked(row) or {false, false, false, false}
+  return row and unpacked(row) or {false, false, false, false, false, false}
 end
 
 local function set_more(id, item, more)
-  item[HAS_MORE] = (more[1] or more[2] or more[3] or more[4]) and 1 or 0
+  local has_more = more[1] or more[2] or more[3] or more[4] or more[5] or more[6]
+  item[HAS_MORE] = has_more and 1 or 0
   if item[HAS_MORE] == 1 then
     call('HSET', tag .. ':more', id, pack(more))
   else
@@ -243,7 +244,7 @@ local function item_reply(id, item, data)
     or_none(item[CLAIMED_BY]), item[EPOCH], or_none(item[TOKEN]), more[CHECKPOINT],
     more[PROGRESS], more[NOTE], or_none(item[RESULT]), more[ERROR], item[CREATED_AT],
     item[DELAYED] == 1 and item[READY_AT], or_none(item[CLAIMED_AT]),
-    or_none(item[FINISHED_AT]), item[GIVEN_BACK],
+    or_none(item[FINISHED_AT]), item[GIVEN_BACK], more[TRANSIENTS] or 0, more[HOLD] or false,
   }
 end
 

@@ -15,9 +15,13 @@ local function cancel(id, item)
   if FINISHED[item[STATUS]] then
     return false
   end
-  if item[STATUS] == 'claimed' and item[TENANT] ~= '' then
-    ring(pool, false)
+  if item[STATUS] == 'claimed' then
+    call('PUBLISH', tag .. ':leave:' .. item[CLAIMED_BY], '1') -- its cancel bell
+    if item[TENANT] ~= '' then
+      ring(pool, false)
+    end
   end
+  set_hold(id, item, false)
   leave(id, item)
   item[CLAIMED_BY], item[CLAIMED_AT] = '', 0
   enter(id, item, 'cancelled')
@@ -34,7 +38,7 @@ local function requeue(id, item)
   item[ATTEMPTS], item[GIVEN_BACK], item[SUSPECT], item[RESULT] = 0, 0, 0, ''
   item[CLAIMED_BY], item[CLAIMED_AT] = '', 0
   if item[HAS_MORE] == 1 then
-    set_more(id, item, {more_of(id, item)[ERROR], false, false, false})
+    set_more(id, item, {more_of(id, item)[ERROR], false, false, false, false, false})
   end
   enter(id, item, 'pending')
   return true

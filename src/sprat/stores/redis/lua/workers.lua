@@ -3,7 +3,7 @@
 
 local W_STATUS, W_POOL, W_HOST, W_PID, W_CAPABILITIES, W_STARTED_AT = 1, 2, 3, 4, 5, 6
 local W_HEARTBEAT, W_LEASE, W_LEASE_UNTIL, W_INCARNATION, W_METADATA = 7, 8, 9, 10, 11
-local W_REASON, W_LAUNCHED_FOR, W_ENDED_AT = 12, 13, 14
+local W_REASON, W_LAUNCHED_FOR, W_ENDED_AT, W_RENEWALS = 12, 13, 14, 15 -- renewals: nil is 0
 local RANK = {starting = 0, active = 1, terminating = 2, terminated = 3, lost = 3}
 
 local function worker_of(id)
@@ -45,4 +45,5 @@ end
 local function renew_lease(worker)
   worker[W_HEARTBEAT] = now
   worker[W_LEASE_UNTIL] = now + worker[W_LEASE]
+  worker[W_RENEWALS] = 0
 end
