@@ -32,14 +32,15 @@ RUNGS = (
     },
     {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
     {"placement"},
-    {"backend", "lifecycle", "settings", "trigger", "yaml_tree"},
+    {"backend", "lifecycle", "settings", "ownership", "trigger", "yaml_tree"},
     {"simulation", "machine", "claim_tokens"},
     {"stores.memory", "stores.sqlite", "stores.postgres", "stores.redis", "stores.http"},
     {"pool"},
     {"registry"},
     {"store", "config", "worker_pool"},
     {"launcher", "job", "regional_pool", "insight", "health"},
-    {"processor", "checker", "reaper", "client", "scale_set"},
+    {"handlers", "checker", "reaper", "client", "scale_set"},
+    {"processor"},
     {"ahead", "child", "pulse", "scaler", "signals"},
     {"worker"},
     {"reachable", "seat"},
@@ -72,7 +73,7 @@ UPWARDS = {
 LEAN = {
     *("", "__main__", "record", "errors", "model", "retry", "payload", "backend", "pool"),
     *("registry", "store", "stores", "stores.sqlite", "stores.http", "cli", "job"),
-    *("processor", "worker", "using", "tasks"),
+    *("handlers", "ownership", "processor", "worker", "using", "tasks"),
 }
 NOT_LEAN = {
     "cli.demo",

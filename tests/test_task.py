@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import sprat
-from sprat import model, processor, results, tasks, using
+from sprat import handlers, model, processor, results, tasks, using
 from sprat.settings import CHECKS
 from sprat.store import Store
 
@@ -105,7 +105,7 @@ def test_every_setting_of_a_pool_is_typed() -> None:
     source = inspect.getsource(tasks)
     typed = source.split("class Settings(TypedDict")[1].split("\nelse:")[0]
     names = {line.split(":")[0].strip() for line in typed.splitlines() if ": " in line}
-    assert names == set(CHECKS) - {"handler", "command", "machine", "machines"}
+    assert names == set(CHECKS) - {"handler", "command", "machine", "machines", "tasks"}
 
 
 def method() -> object:
@@ -237,13 +237,22 @@ def test_arguments_are_checked_as_python_does(function: Callable[..., None]) -> 
         assert fits[0] == fits[1], (args, kwargs)
 
 
-def test_an_item_that_is_no_call_is_poisoned_at_once(memory: Store) -> None:
-    with sprat.use(memory):
-        add.push(1)
-        for data in ("text", {"args": [1]}, {"args": [], "kwargs": {}}):
-            item = model.WorkItem(id="x", pool="sums", data=data)
-            with pytest.raises(sprat.Poison, match="this is no call of add"):
-                add.run_item(item)
+@pytest.mark.parametrize("data", [{"args": [1]}, {"args": [], "kwargs": {}}, {"c": 1}])
+def test_arguments_that_the_task_does_not_take_fail_for_good(data: object) -> None:
+    item = model.WorkItem(id="x", pool="sums", data=data)
+    with pytest.raises(sprat.Poison, match="these are not arguments of add"):
+        add.run_item(item)
+
+
+@pytest.mark.parametrize(
+    "data", [{"args": [1], "kwargs": {"b": 4}}, {"args": [1, 4], "kwargs": {}}, {"a": 1, "b": 4}]
+)
+def test_every_form_of_payload_calls_the_task_with_its_arguments(data: object) -> None:
+    assert add.run_item(model.WorkItem(id="x", pool="sums", data=data)) == 5
+
+
+def test_a_payload_that_is_no_object_is_the_only_argument() -> None:
+    assert add.run_item(model.WorkItem(id="x", pool="sums", data=4)) == add(4)
 
 
 # -- where workers find it ----------------------------------------------------------------------
@@ -274,12 +283,27 @@ def test_start_on_push_is_the_default() -> None:
     assert flaky.settings()["start_on_push"] is True
 
 
-def test_two_tasks_do_not_share_a_pool(memory: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_tasks_of_a_program_share_a_pool(
+    memory: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = sprat.task(pool="sums")(nothing)
     monkeypatch.setitem(globals(), "nothing", other)
     with sprat.use(memory):
         add.push(1)
-        with pytest.raises(sprat.InvalidInput, match=r"pool 'sums' is that of test_task:add"):
+        other.push()
+    settings = add.pool(memory).state().settings
+    assert settings.handler == "test_task:add"
+    assert set(settings.tasks) == {"test_task:add", "test_task:nothing"}
+
+
+def test_a_name_means_one_function_in_a_process(
+    memory: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = sprat.task(pool="sums", name="test_task:add")(nothing)
+    monkeypatch.setitem(globals(), "nothing", other)
+    with sprat.use(memory):
+        add.push(1)
+        with pytest.raises(sprat.InvalidInput, match="a name of its own"):
             other.push()
 
 
@@ -339,8 +363,8 @@ def test_where_workers_find_a_task(
     exec("import sprat\n@sprat.task\ndef task(): ...", module.__dict__)
     monkeypatch.setitem(sys.modules, name, module)
     try:
-        settings = module.task.settings()
-        found = f"{settings['handler']} {settings['directory']}"
+        program = module.task.program()
+        found = f"{program.handler} {program.directory}"
     except sprat.InvalidInput as error:
         found = str(error)
     assert expected.format(place=tmp_path) in found
@@ -354,7 +378,7 @@ def test_a_module_that_pushes_while_workers_import_it_is_refused(
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(sprat.InvalidInput, match="if __name__ == '__main__'"):
-        processor.find("eager:job")
+        handlers.find("eager:job")
 
 
 # -- which store --------------------------------------------------------------------------------

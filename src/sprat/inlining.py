@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 
-from sprat import model, processor, using
+from sprat import handlers, model, processor, using
 from sprat.errors import SpratError
 from sprat.job import Job
 from sprat.results import answer
@@ -40,7 +40,7 @@ class inline(using.Place):  # noqa: N801  (used as a statement: `with sprat.inli
         super().__init__(
             Store(MemoryBackend(clock=lambda: time.time() + self._skipped_seconds), "memory://")
         )
-        self._tasks: dict[str, Pushes] = {}
+        self._tasks: dict[str, dict[str, Pushes]] = {}  # by pool and name
         self._groups: set[str] = set()
         self._seen: set[str] = set()
         self._jobs = 0
@@ -58,7 +58,7 @@ class inline(using.Place):  # noqa: N801  (used as a statement: `with sprat.inli
     # -- as a place -------------------------------------------------------------------------
 
     def adopt(self, task: Pushes) -> None:
-        self._tasks[task.pool_name] = task
+        self._tasks.setdefault(task.pool_name, {})[task.name] = task
 
     def pushed(self, items: Sequence[model.NewItem]) -> None:
         self._groups.update(item.group for item in items if item.group is not None)
@@ -82,10 +82,10 @@ class inline(using.Place):  # noqa: N801  (used as a statement: `with sprat.inli
 
     def _run_ready(self) -> bool:
         before = self._jobs
-        for task in list(self._tasks.values()):
-            pool = self.store.pool(task.pool_name)
+        for name, tasks in list(self._tasks.items()):
+            pool = self.store.pool(name)
             while item := pool.claim(self._worker()):
-                self._run(task, pool, item)
+                self._run(tasks[item.task] if item.task else next(iter(tasks.values())), pool, item)
         return self._jobs > before
 
     def _run(self, task: Pushes, pool: WorkPool, item: model.WorkItem) -> None:
@@ -94,7 +94,7 @@ class inline(using.Place):  # noqa: N801  (used as a statement: `with sprat.inli
             raise SpratError(f"{MOST_JOBS} jobs ran inline: does {task.pool_name} push itself?")
         # A Ctrl-C, or what a test framework raises to end a test, is not the job's.
         own = (Exception, SystemExit)
-        done = processor.attempt(processor.calling(task), Job(pool, item), catch=own)
+        done = processor.attempt(lambda job: handlers.call(task, job), Job(pool, item), catch=own)
         if done.ok:
             pool.complete(item, None if done.result is None else json.loads(done.result))
         else:

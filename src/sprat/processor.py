@@ -7,6 +7,7 @@ import sys
 
 from sprat import model, payload, retry
 from sprat.errors import InvalidInput, JobError, Poison, SpratError, Throttled, Transient
+from sprat.handlers import Handlers, UnknownTask
 from sprat.job import Stopped, run
 from sprat.record import Record
 
@@ -29,6 +30,8 @@ TRANSIENT_NAMES = frozenset(
         *("ConnectError", "RemoteProtocolError", "APITimeoutError", "APIConnectionError"),
     )
 )
+PARK_BASE_SECONDS = 0.5  # before a job of an unknown task is offered again, doubled each time
+PARK_CAP_SECONDS = 60.0
 TRY_AGAIN = 75  # EX_TEMPFAIL: a command exits with it to fail transiently
 
 
@@ -41,7 +44,8 @@ class Outcome(Record):
     transient: bool = False
     poison: bool = False
     delay_seconds: float | None = None
-    throttled: bool = False  # then the whole pool waits for so long
+    throttled: bool = False  # the service asked for a pause
+    parked: bool = False  # the worker does not know the task
 
 
 DONE = Outcome(ok=True)
@@ -60,7 +64,7 @@ def load(settings: PoolSettings) -> Processor:
     if settings.directory is not None:
         _enter(settings.directory)
     if settings.handler is not None:
-        return _handler(settings.handler)
+        return Handlers(settings.handler, settings.tasks)
     if settings.command is not None:
         return _command(settings.command)
     if settings.machine is not None:
@@ -87,6 +91,8 @@ def attempt(
 def failed(error: BaseException) -> Outcome:
     if isinstance(error, Ended):
         return error.outcome
+    if isinstance(error, UnknownTask):
+        return Outcome(ok=False, error=str(error), parked=True)
     delay = _delay(error)
     return Outcome(
         ok=False,
@@ -109,7 +115,10 @@ def settlement(
     kind = model.POISON if outcome.poison else model.FAIL
     kind = model.TRANSIENT if outcome.transient else kind
     delay = outcome.delay_seconds
-    if delay is None:
+    if outcome.parked:
+        kind = model.PARK
+        delay = min(PARK_CAP_SECONDS, PARK_BASE_SECONDS * 2.0 ** min(item.given_back, 30))
+    elif delay is None:
         delay = retry.backoff(
             item.attempts + item.given_back,
             base=settings.retry_base_seconds,
@@ -215,64 +224,6 @@ def _enter(directory: str) -> None:
         raise InvalidInput(f"the directory {directory}: {error.strerror}") from None
     if directory not in sys.path:
         sys.path.insert(0, directory)
-
-
-def _handler(path: str) -> Processor:
-    return calling(find(path))
-
-
-def calling(function: Any) -> Processor:
-    """A processor from a function of the payload, or a task; either may be async."""
-
-    def call(job: Job) -> Any:
-        result = (
-            function.run_item(job.item)
-            if hasattr(function, "run_item")
-            else function(job.item.data)
-        )
-        if hasattr(result, "__await__"):
-            import asyncio
-
-            try:
-                return asyncio.run(_awaited(result))
-            except asyncio.CancelledError:
-                raise JobError("the job cancelled itself") from None
-        return result
-
-    return call
-
-
-async def _awaited(result: Any) -> Any:
-    return await result
-
-
-_importing: list[str] = []
-
-
-def is_importing() -> bool:
-    """Whether a handler is just being imported: code that pushes then would push for ever."""
-    return bool(_importing)
-
-
-def find(path: str) -> Any:
-    """What `module:name` names; one sentence when it cannot be had."""
-    module_name, _, name = path.partition(":")
-    _importing.append(module_name)
-    try:
-        thing: Any = __import__(module_name, fromlist=[name])
-    except (Exception, SystemExit) as error:
-        raise InvalidInput(
-            f"the handler {path} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-    finally:
-        _importing.pop()
-    for part in name.split("."):
-        if not hasattr(thing, part):
-            raise InvalidInput(f"the handler {path}: {module_name} has no {name}")
-        thing = getattr(thing, part)
-    if not callable(thing):
-        raise InvalidInput(f"the handler {path} is not a function")
-    return thing
 
 
 def _command(argv: Sequence[str]) -> Processor:

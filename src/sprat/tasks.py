@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import sys
 
-from sprat import model, processor, using
+from sprat import handlers, model, using
 from sprat.errors import InvalidInput, Poison
-from sprat.payload import each, encode, new_item, pool_name
+from sprat.ownership import Program
+from sprat.payload import each, encode, new_item, pool_name, task_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
         timeout_seconds: float | None
         retry_base_seconds: float
         retry_cap_seconds: float
+        max_transient: int | None
+        on_lost_contact: Literal["continue", "stop"]
         launcher: str
         launcher_options: Mapping[str, Any]
         policy: str
@@ -71,6 +74,7 @@ class Task(Generic[P, R]):
         function: Callable[P, R],
         *,
         pool: str | None,
+        name: str | None = None,
         max_retries: int,
         settings: Mapping[str, Any],
     ) -> None:
@@ -82,6 +86,7 @@ class Task(Generic[P, R]):
         self.__doc__ = function.__doc__
         self.pool_name = pool_name(self.__name__ if pool is None else pool)
         self.max_retries = max_retries
+        self._name = task_name(name)
         self._settings = _checked(settings)
         self._accepts: Callable[..., object] | None = None
 
@@ -90,6 +95,16 @@ class Task(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<task {self.__module__}.{self.__qualname__} of pool {self.pool_name!r}>"
+
+    @property
+    def name(self) -> str:
+        """What its jobs are stored under: `name=`, or `module:function`."""
+        if self._name is None:
+            try:
+                self._name = _home(self)[0]
+            except InvalidInput:  # no worker could import it: it runs inline only
+                return f"{self.__module__}:{self.__qualname__}"
+        return self._name
 
     def push(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """Store a call with these arguments; its id, once it is on disk."""
@@ -109,10 +124,13 @@ class Task(Generic[P, R]):
         tenant: str | None = None,
         group: str | None = None,
         max_retries: int | None = None,
+        connection: object = None,
     ) -> Pusher[P]:
-        """`task.options(priority=5).push(...)`: the options of `WorkPool.push`."""
+        """`task.options(priority=5).push(...)`: the options of `WorkPool.push`. With a `connection`
+        the call is stored in your own transaction: call `task.pool().start_fleet()` after it."""
         return Pusher(
             self,
+            connection=connection,
             priority=priority,
             delay=delay,
             key=key,
@@ -127,20 +145,40 @@ class Task(Generic[P, R]):
         return where.pool(self.pool_name)
 
     def settings(self) -> Mapping[str, Any]:
-        """What the pool has to know, so that workers find the function."""
-        handler, directory = _home(self)
-        found = {"handler": handler, "command": None, "directory": directory}
-        return {**found, "start_on_push": True, **self._settings}
+        """The pool settings that the task brings along, except where its code is."""
+        return {"start_on_push": True, **self._settings}
+
+    def program(self) -> Program:
+        """Where workers find the function."""
+        handler, directory, file = _home(self)
+        directory = self._settings.get("directory", directory)
+        host = os.uname().nodename
+        return Program.of((self.name, handler, file, directory, host))
 
     def run_item(self, item: model.WorkItem) -> Any:
         """For workers: call the function with what was pushed."""
-        call = item.data
+        args, kwargs = self._pushed(item)
         try:
-            args, kwargs = call["args"], call["kwargs"]
             self.check(args, kwargs)
-        except (KeyError, TypeError, InvalidInput) as error:
-            raise Poison(f"this is no call of {self.__name__}: {error}") from None
+        except InvalidInput as error:
+            raise Poison(f"these are not arguments of {self.__name__}: {error}") from None
         return self.__wrapped__(*args, **kwargs)
+
+    def _pushed(self, item: model.WorkItem) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """The arguments in a payload. `push` stores a call as args and kwargs; a payload that came
+        another way (`sprat push`, `WorkPool.push`) is an object of arguments by name, or the only
+        argument."""
+        data = item.data
+        if isinstance(data, dict) and data.keys() == {"args", "kwargs"}:
+            args, kwargs = data["args"], data["kwargs"]
+            if isinstance(args, list) and isinstance(kwargs, dict):
+                return args, kwargs
+        return _arguments(data)
+
+    def takes(self, name: str) -> bool:
+        """Whether the function has a parameter of this name."""
+        code = _unwrapped(self.__wrapped__).__code__
+        return name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
     def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Refuse arguments that the function does not take."""
@@ -155,20 +193,25 @@ class Task(Generic[P, R]):
 class Pusher(Generic[P]):
     """A task with options for what is pushed."""
 
-    def __init__(self, task: Task[P, Any], **options: Any) -> None:
+    def __init__(self, task: Task[P, Any], *, connection: object = None, **options: Any) -> None:
         self._task = task
+        self._connection = connection
         self._options = {"max_retries": task.max_retries, **options}
         new_item(None, **self._options)  # refuses bad options now, not at the first push
 
     def push(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """Store a call with these arguments; its id, once it is on disk."""
-        return self._push([self._call(args, kwargs)])[0]
+        connection = self._connection
+        if connection is None and "connection" in kwargs and not self._task.takes("connection"):
+            connection = kwargs.pop("connection")
+        return self._push([self._call(args, kwargs)], connection)[0]
 
     def push_many(self, calls: Iterable[Any]) -> list[str]:
         """Store many calls, all or none, in one step: see `Task.push_many`."""
         if self._options.get("key") is not None:
             raise InvalidInput("a key names one item: push_many takes none")
-        return self._push([self._call(*_arguments(call)) for call in each(calls)])
+        calls = [self._call(*_arguments(call)) for call in each(calls)]
+        return self._push(calls, self._connection)
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
         self._task.check(args, kwargs)
@@ -176,16 +219,18 @@ class Pusher(Generic[P]):
         encode(call, f"call of {self._task.__name__}")
         return call
 
-    def _push(self, calls: Sequence[Mapping[str, Any]]) -> list[str]:
-        if processor.is_importing():
+    def _push(self, calls: Sequence[Mapping[str, Any]], connection: object) -> list[str]:
+        if handlers.is_importing():
             raise InvalidInput(
                 f"{self._task.__module__} pushes while a worker imports it: put the code that "
                 "pushes under if __name__ == '__main__':"
             )
         place = using.place()
         place.adopt(self._task)
-        items = [new_item(call, **self._options) for call in calls]
-        ids = place.store.pool(self._task.pool_name).push_items(items)
+        name = self._task.name
+        items = [new_item(call, task=name, **self._options) for call in calls]
+        pool = place.store.pool(self._task.pool_name)
+        ids = pool.push_items(items, connection=connection)
         place.pushed(items)
         return ids
 
@@ -194,21 +239,28 @@ class Pusher(Generic[P]):
 def task(function: Callable[P, R], /) -> Task[P, R]: ...
 @overload
 def task(  # noqa: F811  (ruff does not see that this is typing's overload)
-    *, pool: str | None = None, max_retries: int = model.MAX_RETRIES, **settings: Unpack[Settings]
+    *,
+    pool: str | None = None,
+    name: str | None = None,
+    max_retries: int = model.MAX_RETRIES,
+    **settings: Unpack[Settings],
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(  # noqa: F811
     function: Callable[..., Any] | None = None,
     /,
     *,
     pool: str | None = None,
+    name: str | None = None,
     max_retries: int = model.MAX_RETRIES,
     **settings: Any,
 ) -> Any:
     """Make a function a task: `@sprat.task`, or `@sprat.task(pool="papers", timeout_seconds=60)`
-    with any setting of a pool. The pool is named after the function if nothing else is said."""
+    with any setting of a pool. The pool is named after the function unless `pool=` says otherwise.
+    Jobs store the task's name, `module:function` unless `name=` says otherwise: with a name of its
+    own a function can be moved or renamed while jobs wait."""
 
     def decorate(function: Callable[P, R]) -> Task[P, R]:
-        return Task(function, pool=pool, max_retries=max_retries, settings=settings)
+        return Task(function, pool=pool, name=name, max_retries=max_retries, settings=settings)
 
     return decorate if function is None else decorate(function)
 
@@ -229,15 +281,15 @@ def _check_function(function: Any) -> None:
 def _checked(given: Mapping[str, Any]) -> Mapping[str, Any]:
     from sprat import settings
 
-    own = [name for name in ("handler", "command", "machine", "machines") if name in given]
+    own = [name for name in ("handler", "command", "machine", "machines", "tasks") if name in given]
     if own:
         raise InvalidInput(f"a task sets {own[0]} by itself")
     settings.changed(model.PoolSettings(), given)
     return given
 
 
-def _home(task: Task[P, R]) -> tuple[str, str]:
-    """The path by which workers import the task, and the directory in which they do."""
+def _home(task: Task[P, R]) -> tuple[str, str, str]:
+    """The path by which workers import the task, the directory in which they do, and the file."""
     what = f"task {task.__name__!r}"
     if task.__qualname__ != task.__name__:
         raise InvalidInput(f"{what} is inside a function: move it to the top of its module")
@@ -252,10 +304,10 @@ def _home(task: Task[P, R]) -> tuple[str, str]:
         )
     name = _importable_name(module, file, what)
     parents = name.count(".") + 1 + (os.path.basename(file) == "__init__.py")
-    directory = os.path.abspath(file)
+    file = directory = os.path.realpath(file)
     for _ in range(parents):
         directory = os.path.dirname(directory)
-    return f"{name}:{task.__name__}", directory
+    return f"{name}:{task.__name__}", directory, file
 
 
 def _importable_name(module: Any, file: str, what: str) -> str:
@@ -289,8 +341,7 @@ def _twin(function: Any) -> Callable[..., object]:
     """A function that takes the same arguments and does nothing: Python itself says what is
     wrong with a call. (`inspect.signature` is 9 ms of start-up, for a job that pushes.)"""
     called = function.__name__
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
+    function = _unwrapped(function)
     code = function.__code__
     n, only = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames
@@ -308,3 +359,9 @@ def _twin(function: Any) -> Callable[..., object]:
     twin: Any = eval(f"lambda {', '.join(parts)}: None", {})
     twin.__qualname__ = called
     return twin  # type: ignore[no-any-return]  # it is what was just written
+
+
+def _unwrapped(function: Any) -> Any:
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function

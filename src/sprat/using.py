@@ -6,9 +6,10 @@ Stores are opened at the first push and kept: one for each URL and process.
 from __future__ import annotations
 
 import os
+import time
 from contextvars import ContextVar
 
-from sprat import settings
+from sprat import ownership, settings
 from sprat.errors import InvalidInput
 from sprat.store import Store, open_store
 
@@ -19,44 +20,64 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from sprat.model import NewItem, WorkItem
+    from sprat.ownership import Program
+    from sprat.pool import WorkPool
 
     class Pushes(Protocol):
         """The part of a task that a place has to know."""
 
         pool_name: str
 
+        @property
+        def name(self) -> str: ...
+        def program(self) -> Program: ...
         def settings(self) -> Mapping[str, Any]: ...
         def run_item(self, item: WorkItem) -> Any: ...
 
 
 DEFAULT_URL = "sqlite:///sprat.db"
+ADOPTED_SECONDS = 0.2  # a task's pool is looked at again after this
 
 
 class Place:
-    """A store, and which task each of its pools belongs to, as far as this process knows."""
+    """A store, and the tasks that this process pushed to its pools."""
 
     has_workers = True  # so that waiting makes sense
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._handlers: dict[str, object] = {}
+        # By pool and name: the task, its handler, and until when that need not be checked again.
+        self._adopted: dict[tuple[str, str], tuple[Pushes, str, float]] = {}
 
     def adopt(self, task: Pushes) -> None:
-        """Before a task's first push: the pool gets its settings, if it has others."""
-        wanted = task.settings()
-        handler = wanted["handler"]
-        known = self._handlers.get(task.pool_name)
-        if known == handler:
+        """Before a push: the pool's settings let its workers run the task. Checked at the first
+        push, and again from time to time: another program may have moved the pool."""
+        key = task.pool_name, task.name
+        known, handler, until = self._adopted.get(key, (task, "", 0.0))
+        if known is task and until > time.monotonic():
             return
-        if known is not None:
+        program = task.program()
+        if handler not in ("", program.handler):
             raise InvalidInput(
-                f"pool {task.pool_name!r} is that of {known}: give {handler} a pool of its own"
+                f"task {task.name} of pool {task.pool_name!r} is {handler}: give "
+                f"{program.handler} a name of its own with @sprat.task(name=...)"
             )
-        pool = self.store.pool(task.pool_name)
-        now = pool.state().settings
-        if _text(settings.changed(now, wanted)) != _text(now):
-            pool.configure(**wanted)
-        self._handlers[task.pool_name] = handler
+        while not self._settle_in(self.store.pool(task.pool_name), program, task.settings()):
+            pass  # another process changed the settings in between
+        self._adopted[key] = task, program.handler, time.monotonic() + ADOPTED_SECONDS
+
+    def _settle_in(self, pool: WorkPool, program: Program, wanted: Mapping[str, Any]) -> bool:
+        state = pool.state()
+        now = state.settings
+        if not ownership.is_other(now, program):
+            changes = {**wanted, **ownership.adopted(now, program)}
+        elif _is_empty(pool):
+            changes = {**wanted, **ownership.moved(program)}
+        else:
+            raise InvalidInput(ownership.refusal(pool.name, now, program))
+        if _text(settings.changed(now, changes)) == _text(now):
+            return True
+        return pool.configure(if_version=state.version, **changes)
 
     def pushed(self, items: Sequence[NewItem]) -> None:
         """After a push: nothing more to do, workers see to it."""
@@ -64,6 +85,11 @@ class Place:
     def look(self, item_id: str) -> WorkItem:
         """The item, for somebody who waits for its result."""
         return self.store.get(item_id)
+
+
+def _is_empty(pool: WorkPool) -> bool:
+    counts = pool.counts()
+    return not (counts.pending or counts.claimed or counts.backlog)
 
 
 def _text(stored: object) -> str:

@@ -37,6 +37,7 @@ COMMANDS = {
     "explain": ("sprat.cli.explain", "tell why the fleet has the size it has"),
     "simulate": ("sprat.cli.simulate", "replay a trace through policies and compare them"),
     "triggers": ("sprat.cli.triggers", "list, fire, install or serve what starts a pass"),
+    "move": ("sprat.cli.move", "run a pool's tasks from another directory"),
     "pause": ("sprat.cli.pause", "hand out no more jobs of a pool"),
     "resume": ("sprat.cli.resume", "hand them out again"),
     "serve": ("sprat.cli.serve", "serve the store over HTTP: the orchestrator"),

@@ -44,6 +44,7 @@ def parser() -> Parser:
     )
     made.add_argument("--tenant", metavar="NAME", help="whose it is: tenants take turns")
     made.add_argument("--group", metavar="NAME", help="only for workers with this capability")
+    made.add_argument("--task", metavar="NAME", help="which task of the pool; default its handler")
     made.add_argument("--key", metavar="KEY", help="push again with the same key: still one job")
     made.add_argument(
         "--max-retries",
@@ -106,6 +107,7 @@ def _counted(count: int, copy: Any, are_numbered: bool) -> Iterator[Any]:
 
 def _push_one(asked: Namespace, data: Any) -> list[str]:
     with open_any(asked.url) as store:
+        _check_task(store, asked)
         ids = [store.pool(asked.pool).push(data, key=asked.key, **_options(asked))]
         _warn(store, asked.pool)
         return ids
@@ -114,6 +116,7 @@ def _push_one(asked: Namespace, data: Any) -> list[str]:
 def _push_many(asked: Namespace, payloads: Iterable[Any]) -> list[str]:
     ids: list[str] = []
     with open_any(asked.url) as store:
+        _check_task(store, asked)
         pool, options = store.pool(asked.pool), _options(asked)
         chunk: list[Any] = []
         for data in payloads:
@@ -127,8 +130,22 @@ def _push_many(asked: Namespace, payloads: Iterable[Any]) -> list[str]:
 
 
 def _options(asked: Namespace) -> dict[str, Any]:
-    names = ("priority", "delay", "tenant", "group", "max_retries")
+    names = ("priority", "delay", "tenant", "group", "max_retries", "task")
     return {name: getattr(asked, name) for name in names}
+
+
+def _check_task(store: Store, asked: Namespace) -> None:
+    """A pool that serves several tasks has to know which one is meant."""
+    tasks = store.pool(asked.pool).state().settings.tasks
+    if asked.task is None and len(tasks) > 1:
+        raise InvalidInput(
+            f"pool {asked.pool} serves several tasks: name one with --task ({', '.join(tasks)})"
+        )
+    if asked.task is not None and asked.task not in tasks:
+        known = f"has {', '.join(tasks)}" if tasks else "has no tasks"
+        raise InvalidInput(
+            f"pool {asked.pool} {known}, not {asked.task}: leave --task out, or fix it"
+        )
 
 
 def _warn(store: Store, pool: str) -> None:

@@ -6,10 +6,10 @@ import os
 import sys
 
 from sprat.errors import InvalidInput
+from sprat.handlers import find
 from sprat.machine.checks import is_path
 from sprat.machine.schema import EVENTS
 from sprat.machine.stepping import Hooks
-from sprat.processor import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

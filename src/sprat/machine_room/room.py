@@ -6,6 +6,7 @@ import time
 
 from sprat import payload
 from sprat.errors import InvalidInput, SpratError
+from sprat.handlers import find
 from sprat.job import Job, Stopped
 from sprat.job import run as run_job
 from sprat.machine.checks import is_path, nearest
@@ -14,7 +15,7 @@ from sprat.machine_room import children, launching
 from sprat.machine_room.asking import Asked
 from sprat.machine_room.hooks import Bound, awaited, bound, enter_directory, of_object
 from sprat.machine_room.membership import ClaimLost, Fenced
-from sprat.processor import Outcome, failed, find, load
+from sprat.processor import Outcome, failed, load
 from sprat.worker import STORE_RETRY_SECONDS
 
 TYPE_CHECKING = False
