@@ -476,10 +476,12 @@ def test_a_result_is_waited_for(memory: Store) -> None:
     timer.join()
 
 
-def test_who_waits_keeps_the_fleet_going(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_result_keeps_the_fleet_going(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     passes: list[str] = []
-    monkeypatch.setattr(results, "PASS_SECONDS", 0.02)
-    monkeypatch.setattr("sprat.checker.check", lambda store, pool: passes.append(pool))
+    monkeypatch.setattr(results, "FIRST_CALL_SECONDS", 0.02)
+    monkeypatch.setattr("sprat.triggers._start_pass", lambda store, pool, _: passes.append(pool))
     with sprat.open_store(f"sqlite:///{tmp_path}/fleet.db") as store:
         item_id = store.pool("asks").push({})
         other_id = store.pool("rests").push({})

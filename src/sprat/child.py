@@ -44,14 +44,26 @@ class Child:
         self._poll = select.poll()
         self._poll.register(self._answer, select.POLLIN)
 
-    def wait(self, seconds: float) -> Outcome | None:
-        """How the job ended, or None when it is still running after this long."""
-        if not self._hears_the_end(seconds):
+    def wait(self, seconds: float, bell: int | None = None) -> Outcome | None:
+        """How the job ended, or None when it is still running after this long, or when the
+        descriptor `bell` became readable."""
+        if bell is not None and not self._is_first(bell, seconds):
+            return None
+        if not self._hears_the_end(0.0 if bell is not None else seconds):
             # It may have died while a process that it forked keeps its end of the pipe open.
             if not self._is_dead():
                 return None
             self._hears_the_end(0)  # what it said since we listened
         return self._ended()
+
+    def _is_first(self, bell: int, seconds: float) -> bool:
+        """Wait; False when the bell rang, and the job has not answered."""
+        self._poll.register(bell, select.POLLIN)
+        try:
+            ready = [descriptor for descriptor, _ in self._poll.poll(seconds * 1000)]
+        finally:
+            self._poll.unregister(bell)
+        return self._answer in ready or bell not in ready
 
     def _hears_the_end(self, seconds: float) -> bool:
         """Listen, and say whether nothing more will come."""

@@ -38,6 +38,11 @@ class Launcher:
         """Run a scaling pass of the pool beside the caller, and do not wait for it."""
         raise NotImplementedError
 
+    def attend(self, url: str, pool: str, settings: PoolSettings) -> None:
+        """The store counts on workers that may be dead: see to it that a process looks again when
+        their leases have ended. By default a pass, which asks the launcher what is left of them."""
+        self.start_pass(url, pool, settings)
+
 
 class Crew:
     """What launched workers run when it is not the processor of their pool."""

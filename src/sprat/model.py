@@ -53,6 +53,7 @@ NO_GROUP = ""  # to observe only the work that anybody may do
 
 HEARTBEAT_SECONDS = 5.0
 LEASE_SECONDS = 2 * HEARTBEAT_SECONDS  # a worker that misses two heartbeats is stale
+SHORTEST_RESERVATION_SECONDS = 2.0  # Python has to start first
 MAX_RETRIES = 3
 MAX_TRANSIENT = 10
 
@@ -194,6 +195,15 @@ class PoolSettings(Record):
     keep_poisoned_seconds: float | None = None
     keep_cancelled_seconds: float | None = 7 * 86400.0
     events: Mapping[str, Sequence[str]] = {}  # the names of the triggers that wait for each
+
+    @property
+    def reservation_seconds(self) -> float:
+        """How long a launch counts without a sign of life. A forked worker's parent gives signs of
+        life for it, so a dead parent is noticed as soon as a dead worker."""
+        if self.launcher != "process":
+            return self.start_deadline_seconds
+        lease = max(2 * self.heartbeat_seconds, SHORTEST_RESERVATION_SECONDS)
+        return min(self.start_deadline_seconds, lease)
 
 
 class PoolState(Record):

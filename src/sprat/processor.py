@@ -44,8 +44,13 @@ class Outcome(Record):
     transient: bool = False
     poison: bool = False
     delay_seconds: float | None = None
-    throttled: bool = False  # the service asked for a pause
+    throttled: bool = False  # the job asked for a pause of the whole pool
+    slowed: bool = False  # a service answered the job that it should come again later
     parked: bool = False  # the worker does not know the task
+
+    @property
+    def is_throttled(self) -> bool:
+        return self.throttled or self.slowed
 
 
 DONE = Outcome(ok=True)
@@ -100,7 +105,8 @@ def failed(error: BaseException) -> Outcome:
         transient=is_transient(error),
         poison=isinstance(error, Poison),
         delay_seconds=delay,
-        throttled=delay is not None and is_throttled(error),
+        throttled=delay is not None and isinstance(error, Throttled),
+        slowed=delay is not None and is_throttled(error),
     )
 
 

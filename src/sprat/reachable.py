@@ -73,8 +73,7 @@ class Presence:
         self._say = say
         self._sleep = sleep
         self._worker: Reachable | None = None
-        self._jobs = 0
-        self._failed = 0
+        self._done = Report(worker_id="", left=LOST)
 
     @property
     def url(self) -> str:
@@ -91,7 +90,7 @@ class Presence:
                     self._announce(client)
                 report = self._once(client)
                 if client is None or report.left != LOST:
-                    return report.replace(jobs=self._jobs, failed=self._failed)
+                    return self._done
                 self._say("forgotten, or out of touch for too long: registering again")
         finally:
             self._health.close()
@@ -101,8 +100,7 @@ class Presence:
         worker.is_at(self.url)
         report = worker.run()
         self._worker = None
-        self._jobs += report.jobs
-        self._failed += report.failed
+        self._done = report.added_to(self._done)
         if client is not None:
             _report(client, worker.unsettled())
         return report

@@ -16,19 +16,20 @@ if TYPE_CHECKING:
 FIRST_PAUSE_SECONDS = 0.001
 LONGEST_PAUSE_SECONDS = 0.05  # what a result may come late by; 20 reads a second are hardly felt
 SLOWER = 1.25
-PASS_SECONDS = 10.0  # one lease: who died meanwhile can be told from who works
+FIRST_CALL_SECONDS = 0.2  # a result that comes sooner needs no look at the fleet
+CALL_SECONDS = 5.0  # between two looks
 
 
 def result(item_id: str, timeout: float | None = None, *, store: str | Store | None = None) -> Any:
     """The result of an item, as soon as it has one: waits for `timeout` seconds, or for ever.
 
-    Raises JobFailed or JobCancelled when there will be none, TimeoutError when time is up. Whoever
-    waits also keeps the fleet going: every ten seconds a scaling pass, in case it died.
+    Raises JobFailed or JobCancelled when there will be none, TimeoutError when time is up. The wait
+    also keeps the fleet going: workers that were killed are started again.
     """
     limit = None if timeout is None else payload.seconds(timeout, "timeout")
     place = using.place(store)
     began = time.monotonic()
-    passed_at = began
+    call_at = began + FIRST_CALL_SECONDS
     pause = FIRST_PAUSE_SECONDS
     while True:
         item = place.look(item_id)
@@ -37,9 +38,9 @@ def result(item_id: str, timeout: float | None = None, *, store: str | Store | N
         waited = time.monotonic() - began
         if not place.has_workers or (limit is not None and waited >= limit):
             raise TimeoutError(f"item {item_id} is {item.status} after {waited:.3g} seconds")
-        if began + waited - passed_at >= PASS_SECONDS:
-            passed_at = began + waited
-            _run_a_pass(place.store, item.pool)
+        if began + waited >= call_at:
+            call_at = began + waited + CALL_SECONDS
+            _call(place.store, item.pool)
         time.sleep(pause if limit is None else min(pause, limit - waited))
         pause = min(pause * SLOWER, LONGEST_PAUSE_SECONDS)
 
@@ -56,9 +57,10 @@ def answer(item: model.WorkItem) -> Any:
     )
 
 
-def _run_a_pass(store: Store, pool: str) -> None:
-    if store.url.startswith("memory:") or not store.pool(pool).state().settings.start_on_push:
+def _call(store: Store, pool: str) -> None:
+    """As a push does: have workers started, and dead ones noticed."""
+    if store.url.startswith(("memory:", "http")):
         return
-    from sprat import checker
+    from sprat.triggers import work_added
 
-    checker.check(store, pool)
+    work_added(store, pool)

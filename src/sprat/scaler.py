@@ -43,7 +43,7 @@ def scale(
     settings = store.pool(pool).state().settings
     for _ in range(checker.TRIES):
         seen = store.pool(pool).observe()
-        decision = decide(seen, target, settings.start_deadline_seconds)
+        decision = decide(seen, target, settings.reservation_seconds)
         if dry_run or decision.direction == "hold":
             return _scaled(decision, (), decision.drain)
         recorded = store.pool(pool).record(decision, version=seen.version)

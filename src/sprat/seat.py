@@ -121,8 +121,7 @@ class Seat:
         except (StoreUnavailable, UnknownWorker) as error:
             self._say(str(error))
             return False
-        jobs, failed = self._done.jobs + report.jobs, self._done.failed + report.failed
-        self._done = Report(worker_id=worker_id, jobs=jobs, failed=failed, left=TOLD_TO)
+        self._done = report.added_to(self._done).replace(left=TOLD_TO)
         return worker.was_active
 
     def _bury(self) -> None:

@@ -2,12 +2,15 @@
 
 One loop serves both kinds: with `max_jobs=1` a worker takes one item and leaves, with 0 it goes on
 until it is told to stop or has been idle for too long. The settlement of one job rides on the claim
-of the next: one write a job, or one for many tiny jobs (see ahead.py). Heartbeats go on beside the
-job: from this loop while it runs in a child, from a thread (see pulse.py) while it runs here.
+of the next: one write per job, or one for many tiny jobs (see ahead.py). attempts.py runs the job.
+While the store cannot be reached the job goes on, and the worker tries again (see contact.py).
+
+Before a claim the worker looks whether the files of its functions are those that it imported, and
+with the claim whether the pool's settings are those that it started with. If not, it leaves, and is
+replaced by one with the new code.
 
 SIGTERM and SIGINT drain: the job is finished, then the worker leaves. A second one hands the job
-back at once. A worker that lost its lease, or cannot reach the store for as long as its lease
-lasts, stops its job: by then somebody else may have it.
+back at once.
 """
 
 from __future__ import annotations
@@ -16,42 +19,51 @@ import os
 import time
 
 from sprat import model
-from sprat.ahead import LET_GO_SECONDS, Ahead
+from sprat.ahead import Ahead
+from sprat.attempts import Attempts
+from sprat.contact import RETRY_SECONDS, Contact
 from sprat.errors import StoreUnavailable
-from sprat.job import Job, Stopped
-from sprat.processor import Outcome, attempt, settlement
+from sprat.processor import settlement
 from sprat.record import Record
 from sprat.signals import Signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, TypeVar
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-    from sprat.processor import Processor
-    from sprat.pulse import Pulse
+    from sprat.processor import Outcome, Processor
     from sprat.store import Store
 
-    T = TypeVar("T")
-
 LOOK_UP_SECONDS = 0.5  # an idle worker notices a signal within this
-STORE_RETRY_SECONDS = 0.2
-SAFE_PART_OF_LEASE = 0.8  # without a heartbeat for this part of its lease, a worker stops
+CHANGE_SECONDS = 0.005  # files that were looked at this long ago are looked at again
+THROTTLED_IN_A_ROW = 3  # answers 429 before the whole pool pauses
+STAY_SECONDS = 30.0  # workers wait for the end of a pause that is not longer than this
 
 NO_WORK = "no_work_available"
 ENOUGH = "max_jobs"
 IDLE = "idle"
 TOLD_TO = "told to leave"
+CHANGED = "code or settings changed"
 LOST = "lost"
 
 
 class Report(Record):
-    """What a worker did, and why it left."""
+    """What a worker did, and why it left. `refused` counts results that came too late."""
 
     worker_id: str
     jobs: int = 0
     failed: int = 0
+    refused: int = 0
     left: str
+
+    def added_to(self, before: Report) -> Report:
+        """The report of a process that was several workers in turn."""
+        return self.replace(
+            jobs=before.jobs + self.jobs,
+            failed=before.failed + self.failed,
+            refused=before.refused + self.refused,
+        )
 
 
 class Worker:
@@ -65,52 +77,65 @@ class Worker:
         *,
         settings: model.PoolSettings,
         worker_id: str,
+        version: int | None = None,
         reserved: bool = False,
         capabilities: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
+        """`version` is that of the settings; None: the worker does not look for changes."""
         self._store = store
         self._pool = store.pool(pool)
         self._processor = processor
         self._settings = settings
-        self._lease = 2 * settings.heartbeat_seconds
+        self._version = version
+        self._contact = Contact(
+            store,
+            pool,
+            heartbeat_seconds=settings.heartbeat_seconds,
+            gives_up=lambda: self._signals > 1,
+        )
         self._registration = model.WorkerRegistration(
             worker_id=worker_id,
             pool_id=pool,
             # Two containers may share a host's name, and both be its process 1.
             host=(metadata or {}).get("place") or os.uname().nodename,
             pid=os.getpid(),
-            lease_seconds=self._lease,
+            lease_seconds=self._contact.lease,
             reserved=reserved,
             capabilities=tuple(capabilities),
+            tasks=getattr(processor, "tasks", ()),
             metadata=metadata or {},
         )
         here = settings.isolation == "none"
         self._ahead = Ahead(settings.claim_ahead if here else 1)
-        self._pulse: Pulse | None = None
-        self._current: model.WorkItem | None = None  # the job that the pulse beats beside
-        self._stop_job: Callable[[], None] = lambda: None
+        self._attempts = Attempts(
+            store,
+            pool,
+            processor,
+            settings=settings,
+            contact=self._contact,
+            ahead=self._ahead,
+            has_to_stop=lambda: self._signals > 1,
+            settled=self._settled,
+        )
         self._signals = 0
-        self._status = model.ACTIVE
-        self._heard_at = time.monotonic()  # the lease lasts at least from here
-        self._idle_since = time.monotonic()
-        self._jobs = 0
-        self._failed = 0
+        self._idle_since = self._looked_at = time.monotonic()
+        self._has_changed = False
+        self._throttled = 0  # jobs in a row
+        self._jobs = self._failed = self._refused = 0
 
     # -- the loop ---------------------------------------------------------------------------
 
     def run(self) -> Report:
         """Work until there is a reason to leave, and leave."""
         with Signals(self._on_signal):
-            self._heard_at = self._idle_since = time.monotonic()
-            self._me = self._store.workers.register(self._registration)
-            if self._me.status != model.ACTIVE:  # the place was given up, or is another's
+            if not self._contact.register(self._registration):
                 return self._report(TOLD_TO)
+            self._idle_since = time.monotonic()
             try:
                 left = self._work()
             finally:
-                if self._pulse:
-                    self._pulse.end()
+                self._attempts.end()
             if left != LOST:
                 self._leave(left)
             return self._report(left)
@@ -119,7 +144,7 @@ class Worker:
         while True:
             if self._is_told_to_leave():
                 return TOLD_TO
-            if self._status != model.ACTIVE:
+            if self._contact.status != model.ACTIVE:
                 return LOST
             item = self._next()
             if item is not None:
@@ -129,7 +154,9 @@ class Worker:
                 if self._jobs == self._settings.max_jobs:
                     return TOLD_TO if self._is_told_to_leave() else ENOUGH
                 self._idle_since = time.monotonic()
-            elif self._status != model.ACTIVE:
+            elif self._has_changed:
+                return CHANGED
+            elif self._contact.status != model.ACTIVE:
                 continue
             elif self._settings.max_jobs == 1:
                 return NO_WORK
@@ -137,30 +164,55 @@ class Worker:
                 return IDLE
 
     def _is_told_to_leave(self) -> bool:
-        return self._signals > 0 or self._status == model.TERMINATING
+        return self._signals > 0 or self._contact.status == model.TERMINATING
 
     def _next(self) -> model.WorkItem | None:
         """The next item taken ahead, or settle what is done and claim more, in one step."""
         if (item := self._ahead.next()) is not None:
             return item
+        if self._are_files_changed():
+            self._has_changed = True
+            return None
         settlements = self._ahead.take()
         room = self._settings.max_jobs - self._jobs if self._settings.max_jobs else None
         size = self._ahead.size(room)
         asked_at = time.monotonic()
-        answer = self._persist(
-            lambda: self._pool.exchange(self._me, settlements=settlements, claim=size)
+        answer = self._contact.persist(
+            lambda: self._pool.exchange(self._contact.me, settlements=settlements, claim=size)
         )
         if answer is None:
             self._ahead.restore(settlements)
             return None
-        if settlements and not answer.items:
-            self._happened(model.POOL_EMPTY)
-        # A claim renews a lease of which less than half is left: half of it we have now.
-        self._heard_at = max(self._heard_at, asked_at - self._lease / 2)
+        if settlements:
+            self._settled(settlements, answer.settled)
+            if not answer.items:
+                self._happened(model.POOL_EMPTY)
+        self._contact.was_claimed(asked_at)
         item = self._ahead.begin(answer.items)
-        if self._ahead and self._pulse:
-            self._pulse.hurry(LET_GO_SECONDS)
+        if self._version is not None and answer.version not in (None, self._version):
+            self._give_back(item)
+            return None
+        if self._ahead:
+            self._attempts.hurry()
         return item
+
+    def _are_files_changed(self) -> bool:
+        now = time.monotonic()
+        if self._version is None or now - self._looked_at < CHANGE_SECONDS:
+            return False
+        self._looked_at = now
+        has_changed = getattr(self._processor, "has_changed", None)
+        return has_changed is not None and has_changed()
+
+    def _give_back(self, item: model.WorkItem | None) -> None:
+        """What was claimed under other settings is for a worker that has them."""
+        self._has_changed = True
+        if item is not None:
+            self._attempts.hand_back(item)
+
+    def _settled(self, settlements: Sequence[model.Settlement], accepted: Sequence[bool]) -> None:
+        """The store's answer: a result whose claim was lost meanwhile is refused."""
+        self._refused += len(accepted) - sum(accepted)
 
     def _wait(self) -> bool:
         """Sleep until there may be work; False when this worker has been idle for too long."""
@@ -169,33 +221,45 @@ class Worker:
             if left <= 0:
                 self._idle_since = time.monotonic()
                 return self._is_needed()
-            has_work = self._sleep(min(left, LOOK_UP_SECONDS))
-            if not has_work and self._is_time_for_a_heartbeat():
-                self._heartbeat(())  # with work the claim comes first: it is a sign of life too
+            if not self._sleep(min(left, LOOK_UP_SECONDS)):
+                self._contact.wait_sign()  # with work the claim comes first: it is a sign too
         except StoreUnavailable:
-            self._outlast()
+            time.sleep(RETRY_SECONDS)
         return True
 
     def _sleep(self, seconds: float) -> bool:
         end = time.monotonic() + seconds
-        if self._pool.wait(self._me, seconds=seconds):
+        if self._pool.wait(self._contact.me, seconds=seconds):
             return True
         if time.monotonic() < end:
-            self._heartbeat(())  # woken without work: it has to leave
+            self._contact.heartbeat()  # woken without work: it has to leave
         return False
 
     def _is_needed(self) -> bool:
         from sprat import scale_set
 
-        return scale_set.is_needed(self._store, self._pool.name, self._settings, self._me)
+        if self._settings.idle_seconds and self._has_work_soon():
+            return True
+        return scale_set.is_needed(self._store, self._pool.name, self._settings, self._contact.me)
+
+    def _has_work_soon(self) -> bool:
+        """Whether a short pause ends, or a delayed job is due, sooner than a new worker pays."""
+        if not self._pool.size():
+            return False
+        seen = self._pool.observe()
+        if seen.paused:
+            return seen.paused_seconds is not None and seen.paused_seconds <= STAY_SECONDS
+        due = seen.next_due_seconds
+        return due is not None and due <= self._settings.idle_seconds
 
     def _leave(self, left: str) -> None:
         settlements = self._ahead.take_all()
         if settlements:
-            self._persist(lambda: self._pool.settle_many(settlements))
+            settled = self._contact.persist(lambda: self._pool.settle_many(settlements))
+            self._settled(settlements, settled or ())
             self._happened(model.POOL_EMPTY)
         end = self._store.workers.update_status
-        self._persist(lambda: end(self._me, model.TERMINATED, reason=left))
+        self._contact.persist(lambda: end(self._contact.me, model.TERMINATED, reason=left))
         if left != TOLD_TO:  # who wanted it gone does not want it back
             self._happened(model.WORKER_DONE)
 
@@ -203,143 +267,38 @@ class Worker:
         self._store.happened(event, self._pool.name, self._settings)
 
     def _report(self, left: str) -> Report:
-        worker_id = self._registration.worker_id
-        return Report(worker_id=worker_id, jobs=self._jobs, failed=self._failed, left=left)
+        return Report(
+            worker_id=self._registration.worker_id,
+            jobs=self._jobs,
+            failed=self._failed,
+            refused=self._refused,
+            left=left,
+        )
 
     # -- one job ----------------------------------------------------------------------------
 
     def _process(self, item: model.WorkItem) -> model.Settlement | None:
         """Run the job; its settlement, or None when the claim was lost meanwhile."""
-        if self._settings.isolation == "process":
-            outcome, seconds = self._in_a_child(item), None
-        else:
-            began = time.monotonic()
-            outcome, seconds = self._here(item), time.monotonic() - began
+        outcome, seconds = self._attempts.run(item)
         if outcome is None:
             return None
         self._failed += not outcome.ok
-        if outcome.throttled:
-            self._persist(lambda: self._pool.hold_off(outcome.delay_seconds or 0.0))
+        if outcome.is_throttled:
+            self._slow_down(item, outcome)
+        else:
+            self._throttled = 0
         return settlement(item, outcome, self._settings, seconds)
 
-    def _in_a_child(self, item: model.WorkItem) -> Outcome | None:
-        from sprat.child import Child  # here: a job that runs in the worker has none
-
-        job = Job(self._pool, item)
-        child = Child(lambda: attempt(self._processor, job))
-        limit = self._settings.timeout_seconds
-        end = None if limit is None else time.monotonic() + limit
-        while True:
-            pause = min(self._until_heartbeat(), LOOK_UP_SECONDS)
-            if end is not None:
-                pause = min(pause, end - time.monotonic())
-            outcome = child.wait(max(0.0, pause))
-            if outcome is not None:
-                return outcome
-            if end is not None and time.monotonic() >= end:
-                child.kill()
-                return Outcome(ok=False, error=f"stopped after its {limit:g} seconds were over")
-            if self._signals > 1:
-                child.kill()
-                self._hand_back(item)
-                return None
-            if self._is_time_for_a_heartbeat() and not self._still_holds(item):
-                child.kill()
-                return None
-
-    def _here(self, item: model.WorkItem) -> Outcome | None:
-        pulse = self._pulse or self._start_pulse()
-        job = Job(self._pool, item, lambda: pulse.stopped)
-        self._current = item
-        try:
-            pulse.begin()
-            outcome = attempt(self._processor, job)
-            pulse.finish()
-            return outcome
-        except Stopped as why:
-            pulse.finish()
-            if str(why):
-                return Outcome(ok=False, error=str(why))
-            if self._signals > 1:
-                self._hand_back(item)
-            return None
-        finally:
-            self._current = None
-
-    def _start_pulse(self) -> Pulse:
-        from sprat.pulse import Pulse  # threads: paid for only by those who use them
-
-        pulse = self._pulse = Pulse(
-            self._beat, pause=self._until_beat, timeout=self._settings.timeout_seconds
-        )
-        self._stop_job = pulse.stop_now
-        pulse.start()
-        return pulse
-
-    def _until_beat(self) -> float:
-        return min(self._until_heartbeat(), LET_GO_SECONDS if self._ahead else self._lease)
-
-    def _beat(self) -> bool:
-        """Beside a job: settle what is done, hand back what waits for it, and stay alive."""
-        if self._ahead:
-            self._let_go()
-        item = self._current
-        return item is None or not self._is_time_for_a_heartbeat() or self._still_holds(item)
-
-    def _let_go(self) -> None:
-        settlements = self._ahead.take_all()
-        try:
-            self._pool.settle_many(settlements)
-        except StoreUnavailable:
-            self._ahead.restore(settlements)
-
-    def _hand_back(self, item: model.WorkItem) -> None:
-        self._persist(lambda: self._pool.hand_back(item))
-
-    # -- signs of life ----------------------------------------------------------------------
-
-    def _still_holds(self, item: model.WorkItem) -> bool:
-        """Send a heartbeat; False when the item is no longer ours, or may no longer be."""
-        try:
-            return item.id not in self._heartbeat((item,))
-        except StoreUnavailable:
-            if time.monotonic() - self._heard_at < SAFE_PART_OF_LEASE * self._lease:
-                return True
-            self._status = LOST
-            return False
-
-    def _heartbeat(self, holding: tuple[model.WorkItem, ...]) -> tuple[str, ...]:
-        answer = self._store.workers.heartbeat(self._me, holding=holding)
-        self._heard_at = time.monotonic()
-        self._status = answer.status
-        return answer.lost
-
-    def _until_heartbeat(self) -> float:
-        """Soon, when it is overdue: the store did not answer, or only claims renewed the lease."""
-        due = self._heard_at + self._settings.heartbeat_seconds - time.monotonic()
-        return max(due, STORE_RETRY_SECONDS)
-
-    def _is_time_for_a_heartbeat(self) -> bool:
-        return time.monotonic() - self._heard_at >= self._settings.heartbeat_seconds
-
-    def _persist(self, step: Callable[[], T]) -> T | None:
-        """Repeat a step while the store cannot be reached, for as long as the lease lasts."""
-        while True:
-            try:
-                return step()
-            except StoreUnavailable:
-                if not self._outlast():
-                    return None
-
-    def _outlast(self) -> bool:
-        """Pause after an error of the store; False when the lease may have ended meanwhile."""
-        if time.monotonic() - self._heard_at >= self._lease:
-            self._status = LOST
-            return False
-        time.sleep(STORE_RETRY_SECONDS)
-        return True
+    def _slow_down(self, item: model.WorkItem, outcome: Outcome) -> None:
+        """Pause the pool, if the job asked for that or the service refuses everything."""
+        self._throttled += 1
+        seconds = outcome.delay_seconds or 0.0
+        is_general = self._throttled >= THROTTLED_IN_A_ROW or item.transients >= 2
+        if outcome.throttled or is_general:
+            cause = (outcome.error or "throttled").partition("\n")[0]
+            self._contact.persist(lambda: self._pool.hold_off(seconds, reason=cause))
 
     def _on_signal(self) -> None:
         self._signals += 1
         if self._signals > 1:
-            self._stop_job()
+            self._attempts.stop_now()

@@ -9,7 +9,7 @@ from sprat import checker, config, scale_set, settings
 from sprat.cli import DONE, FAILED, UsageError
 from sprat.cli.arguments import Parser, seconds, whole
 from sprat.cli.output import document, number, talk
-from sprat.cli.target import open_existing, workable_pool
+from sprat.cli.target import attend, open_existing, workable_pool
 from sprat.errors import SpratError, StoreUnavailable
 
 TYPE_CHECKING = False
@@ -108,13 +108,16 @@ def _check(store: Store, pool: str, asked: Namespace) -> Checked:
     limits = config.check_overrides(os.environ)
     if asked.max_workers is not None:
         limits["max_workers"] = asked.max_workers
-    return checker.check(
+    checked = checker.check(
         store,
         pool,
         max_workers=limits.get("max_workers"),
         min_workers=limits.get("min_workers"),
         dry_run=asked.dry_run,
     )
+    if not asked.dry_run:
+        attend(store, pool)
+    return checked
 
 
 def _print(checked: Checked, asked: Namespace) -> None:

@@ -95,6 +95,17 @@ def start_fleet(store: Store, pool: str) -> None:
     work_added(store, pool)
 
 
+def attend(store: Store, pool: str) -> None:
+    """Have a process of this machine look after the pool until its work is sure to be taken."""
+    if store.url.startswith("http"):
+        return
+    from sprat.launcher import open_launcher
+
+    settings = store.pool(pool).state().settings
+    if store.pool(pool).size() or store.pool(pool).counts().claimed:
+        open_launcher(settings.launcher).attend(store.url, pool, settings)
+
+
 def store_now(store: Store) -> float:
     """The time by the store's clock."""
     ahead = store.describe().get("clock_ahead_seconds", 0.0)

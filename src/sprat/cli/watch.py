@@ -20,7 +20,7 @@ from sprat.cli.output import (
     talk,
     width,
 )
-from sprat.cli.target import known_pool, open_existing
+from sprat.cli.target import known_pool, open_existing, start_fleet
 from sprat.settings import has_processor
 
 TYPE_CHECKING = False
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.2
 LINE_SECONDS = 2.0  # between two lines where there is no terminal to draw on
 SAME_LINE_SECONDS = 60.0  # when nothing has changed since
+CALL_SECONDS = 5.0  # between two looks at the fleet
 STILL_SECONDS = 5.0  # without a change, say why nothing moves
 BAR = 24
 
@@ -68,7 +69,7 @@ class Watch:
         self._name = pool
         self._pool = store.pool(pool)
         self._first = self._now = self._pool.counts()
-        self._began = self._moved_at = self._told_at = time.monotonic()
+        self._began = self._moved_at = self._told_at = self._call_at = time.monotonic()
         self._told: model.Counts | None = None
         self._is_drawn = sys.stderr.isatty()
 
@@ -95,11 +96,18 @@ class Watch:
                     self._tell(last=True)
                     return is_over
                 self._tell()
+                self._call()
                 time.sleep(LOOK_SECONDS)
         except KeyboardInterrupt:
             if self._is_drawn:
                 talk("")
             raise
+
+    def _call(self) -> None:
+        """While there is work, have workers started, and dead ones noticed."""
+        if time.monotonic() >= self._call_at:
+            self._call_at = time.monotonic() + CALL_SECONDS
+            start_fleet(self._store, self._name)
 
     def summary(self) -> dict[str, object]:
         took = time.monotonic() - self._began

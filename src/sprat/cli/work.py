@@ -67,29 +67,44 @@ def main(arguments: Sequence[str]) -> int:
         job = processor.load(settings)
         worker_id = asked.worker_id or f"w-{payload.new_id()}"
         work = _serve if asked.serve is not None else _work if asked.seat is None else _sit
-        report = work(store, asked, job, settings=settings, worker_id=worker_id)
+        about: dict[str, Any] = {
+            "settings": settings,
+            "version": state.version,
+            "worker_id": worker_id,
+        }
+        report = work(store, asked, job, **about)
+    if report.left == worker.CHANGED and not asked.launched:
+        _say(f"{worker_id} starts again: {report.left}")
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
     if asked.json:
         _print_json(report)
     else:
         failed = f", {report.failed} of them failed" if report.failed else ""
+        failed += f", {report.refused} of them refused" if report.refused else ""
         jobs = "1 job" if report.jobs == 1 else f"{report.jobs} jobs"
         _say(f"{worker_id} left ({report.left}) after {jobs}{failed}")
-    return FAILED if report.left == worker.LOST else DONE
+    return FAILED if report.left == worker.LOST or report.refused else DONE
 
 
 class Talking(worker.Worker):
-    """A worker that says what it does."""
+    """A worker that says what it does. How a job ended is said when the store has accepted it."""
 
     def _process(self, item: model.WorkItem) -> model.Settlement | None:
         settlement = super()._process(item)
-        told = f"job {item.id} attempt {item.attempts}/{item.max_retries}"
+        about = f"job {item.id} attempt {item.attempts}/{item.max_retries}"
         if settlement is None:
-            _say(f"{told} no longer ours")
-        elif settlement.outcome == model.COMPLETE:
-            _say(f"{told} done")
+            _say(f"{about} stopped: cancelled, or handed back")
         else:
-            _say(f"{told} failed: {(settlement.error or '').partition(chr(10))[0]}")
+            self.__dict__.setdefault("_told", {})[item.id] = f"{about} {_ended(settlement)}"
         return settlement
+
+    def _settled(self, settlements: Sequence[model.Settlement], accepted: Sequence[bool]) -> None:
+        super()._settled(settlements, accepted)
+        told = self.__dict__.get("_told", {})
+        for one, is_accepted in zip(settlements, accepted, strict=False):
+            line = told.pop(one.item_id, None)
+            if line is not None:
+                _say(line if is_accepted else f"{line}, but refused: the claim was lost")
 
     def _on_signal(self) -> None:
         os.write(2, HANDING_BACK if self._signals else FINISHING)  # print is not for handlers
@@ -102,11 +117,11 @@ def _work(
     job: processor.Processor,
     *,
     settings: model.PoolSettings,
+    version: int,
     worker_id: str,
 ) -> worker.Report:
-    return Talking(
-        store, asked.pool, job, settings=settings, worker_id=worker_id, **_place(asked)
-    ).run()
+    about: dict[str, Any] = {"settings": settings, "version": version, "worker_id": worker_id}
+    return Talking(store, asked.pool, job, **about, **_place(asked)).run()
 
 
 def _place(asked: Asked | Namespace) -> dict[str, Any]:
@@ -125,6 +140,7 @@ def _serve(
     job: processor.Processor,
     *,
     settings: model.PoolSettings,
+    version: int,
     worker_id: str,
 ) -> worker.Report:
     """Work, and be there for those who ask; known to the orchestrator, if the store is one."""
@@ -134,11 +150,10 @@ def _serve(
     class TalkingReachable(Reachable, Talking):
         pass
 
+    about: dict[str, Any] = {"settings": settings, "version": version, "worker_id": worker_id}
     presence = Presence(
         str(asked.serve),
-        lambda: TalkingReachable(
-            store, asked.pool, job, settings=settings, worker_id=worker_id, **_place(asked)
-        ),
+        lambda: TalkingReachable(store, asked.pool, job, **about, **_place(asked)),
         say=_say,
     )
     if not store.url.startswith(("http://", "https://")):
@@ -154,6 +169,7 @@ def _sit(
     job: processor.Processor,
     *,
     settings: model.PoolSettings,
+    version: int,
     worker_id: str,
 ) -> worker.Report:
     """Work in one place after the other, each with the pool's settings of the moment."""
@@ -163,9 +179,10 @@ def _sit(
         pass
 
     def make(worker_id: str) -> Seated:
-        now = _settings(store.pool(asked.pool).state().settings, asked)
+        state = store.pool(asked.pool).state()
+        now = _settings(state.settings, asked)
         work = job if now == settings else processor.load(now)
-        known = {**_place(asked), "reserved": True}
+        known = {**_place(asked), "reserved": True, "version": state.version}
         return TalkingSeated(store, asked.pool, work, settings=now, worker_id=worker_id, **known)
 
     place = os.environ.get("SPRAT_PLACE")
@@ -265,6 +282,13 @@ def _print_json(report: worker.Report) -> None:
         document({"status": report.left})
     else:
         document({"status": report.left, **report.as_dict()})
+
+
+def _ended(settlement: model.Settlement) -> str:
+    if settlement.outcome == model.COMPLETE:
+        return "done"
+    first = (settlement.error or "").partition("\n")[0]
+    return f"parked: {first}" if settlement.outcome == model.PARK else f"failed: {first}"
 
 
 def _say(sentence: str) -> None:

@@ -44,7 +44,7 @@ def reserve(
             reason=f"{wanted} wanted by a machine, {current} of at most {most} are there",
             launch=launch,
             max_workers=most,
-            start_deadline_seconds=settings.start_deadline_seconds,
+            start_deadline_seconds=settings.reservation_seconds,
         )
         recorded = store.pool(pool).record(decision, version=seen.version)
         if recorded is not None:

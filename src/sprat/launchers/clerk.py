@@ -6,6 +6,10 @@ long as there are workers: an errand then costs neither a fork nor an open, and 
 always has the file open, none of the short-lived workers is the first to open it (the first one
 has to read all of SQLite's log).
 
+The clerk also sends heartbeats for the nest's workers while their processes run: neither a job that
+keeps the interpreter busy nor an overloaded machine makes a live worker look dead. A process that
+is stopped gets none.
+
 A nest says farewell when it lets its clerk go. One that is killed does not: if work waits, its
 clerk then starts another nest, because a worker may have left a moment ago, relying on this one.
 """
@@ -18,10 +22,10 @@ import sys
 
 from sprat import checker, insight, jsontext, model, scale_set
 from sprat.errors import SpratError
+from sprat.launchers import attendance
+from sprat.launchers.parent_pulse import WATCH, ParentPulse, read_line
 from sprat.launchers.process import ORDER, OrderedLauncher, start_nest
 from sprat.record import Record
-from sprat.scaling import policies
-from sprat.scaling.brake import pause_left
 from sprat.signals import STOP_SIGNALS
 from sprat.store import open_store
 
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 
 TRIES = 2  # of an errand whose clerk was killed
 FAREWELL = b"\n"  # instead of an errand
-MOST_FAILURES = 10  # launches in a row, minutes in all; then it takes a push or a check to try
+CONTROLLER_SECONDS = 1.0  # between two looks whether a controller is alive
 
 
 class Orders(Record):
@@ -44,15 +48,19 @@ class Orders(Record):
     version: int
     launch: tuple[str, ...]
     wake_in: float | None  # seconds until there may be something to do, None: there is nothing
+    led: int = 0  # the version of the controller's lease, where a controller leads the pool
 
 
 class Clerk:
     """Seen from the nest. The process begins with the first errand, and with the first after
     it was dismissed or killed."""
 
-    def __init__(self, url: str, pool: str) -> None:
+    def __init__(self, url: str, pool: str, *, in_child: Callable[[], None] = lambda: None) -> None:
+        """`in_child` lets go, in the clerk's process, of what is the nest's."""
         self._url = url
         self._pool = pool
+        self._in_child = in_child
+        self._watched = b""  # the line that names the processes to send heartbeats for
         self._pid = 0
         self._to = self._from = -1
         self._complaint = ""
@@ -69,11 +77,18 @@ class Clerk:
         for _ in range(TRIES):
             sent = self._send(line)
             meanwhile()
-            said = sent and _line(self._from)
+            said = sent and read_line(self._from)
             if said:
                 return self._heard(jsontext.loads(said.decode()))
             self.dismiss()
         return None
+
+    def watch(self, processes: Sequence[tuple[int, str]], settings: model.PoolSettings) -> None:
+        """From now on send heartbeats for these workers while their processes run."""
+        times = (settings.heartbeat_seconds, settings.start_deadline_seconds)
+        self._watched = jsontext.dumps([WATCH, processes, *times]).encode() + b"\n"
+        if self._pid:
+            self._write(self._watched)
 
     def _heard(self, said: Any) -> Orders | None:
         """Its answer; a complaint is logged once, however often the errand is tried again."""
@@ -137,18 +152,22 @@ class Clerk:
         self._pid = os.fork()
         if self._pid == 0:
             self.forget()
+            self._in_child()
             _serve(self._url, self._pool, read, write)
         os.close(read)
         os.close(write)
+        if self._watched:
+            self._write(self._watched)
 
 
 def _orders(said: Any) -> Orders:
-    settings, version, launch, wake_in = said
+    settings, version, launch, wake_in, led = said
     return Orders(
         settings=model.PoolSettings.of(settings),
         version=version,
         launch=tuple(launch),
         wake_in=wake_in,
+        led=led,
     )
 
 
@@ -162,7 +181,7 @@ def begin(store: Store, pool: str, worker_ids: Sequence[str]) -> Orders:
             settings=state.settings,
             version=state.version,
             launch=tuple(worker_ids),
-            wake_in=wake_in(store, pool, state.settings),
+            wake_in=_wake_in(store, pool, state.settings, worker_ids),
         )
     return carry_on(store, pool, [], None)
 
@@ -173,13 +192,17 @@ def carry_on(
     gone: Sequence[tuple[str, str]],
     version: int | None,
     order: str | None = None,
+    ours: Sequence[str] = (),
+    called_ago: float = 0.0,
+    led: int = 0,
 ) -> Orders:
     """Report the dead, and run a scaling pass, unless a controller does that. If the pool's
     settings changed, this nest has the wrong code for new workers: another one is started for
     them. A nest that runs a machine keeps to the maximum that it was launched with."""
     report(store, pool, gone)
-    if scale_set.is_led(store.backend, pool):
-        return _nothing_more(store, pool)
+    lease = store.backend.document(scale_set.KIND, scale_set.name_of(pool, None))
+    if lease is not None:
+        return _leave_to_controller(store, pool, lease.version, led)
     state = store.pool(pool).state()
     checked = checker.decide(store, pool, _limited(state.settings, order))
     launch = checked.spawned_ids
@@ -191,8 +214,15 @@ def carry_on(
         settings=state.settings,
         version=state.version,
         launch=launch,
-        wake_in=wake_in(store, pool, state.settings),
+        wake_in=_wake_in(store, pool, state.settings, (*ours, *launch), called_ago),
     )
+
+
+def _leave_to_controller(store: Store, pool: str, version: int, led: int) -> Orders:
+    """A controller that renewed its lease since the nest first looked is alive."""
+    waits = led in (0, version) and store.pool(pool).size() > 0
+    orders = _nothing_more(store, pool, CONTROLLER_SECONDS if waits else None)
+    return orders.replace(led=version)
 
 
 def _limited(settings: model.PoolSettings, order: str | None) -> model.PoolSettings:
@@ -220,7 +250,7 @@ def give_up(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> Ord
     """The launch failed; it may be worth another try later."""
     checker.give_up(store, worker_ids, why)
     settings = store.pool(pool).state().settings
-    return _nothing_more(store, pool, wake_in(store, pool, settings))
+    return _nothing_more(store, pool, _wake_in(store, pool, settings))
 
 
 def call_off(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> Orders:
@@ -229,18 +259,18 @@ def call_off(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> Or
     return _nothing_more(store, pool)
 
 
-def wake_in(store: Store, pool: str, settings: model.PoolSettings) -> float | None:
-    """Seconds until a delayed item is due, a failed launch may be tried again, a pause ends, or the
-    policy wants to look again at work that waits."""
-    if not store.pool(pool).size():
+def _wake_in(
+    store: Store,
+    pool: str,
+    settings: model.PoolSettings,
+    ours: Sequence[str] = (),
+    called_ago: float = 0.0,
+) -> float | None:
+    counts = store.pool(pool).counts()
+    if not counts.pending and not counts.claimed:
         return None
     seen = insight.observe(store, pool, settings)
-    if seen.paused:
-        return store.pool(pool).state().paused_seconds
-    if seen.counts.ready and seen.launch_failures:
-        return max(0.1, pause_left(seen)) if seen.launch_failures < MOST_FAILURES else None
-    moments = (seen.next_due_seconds, policies.look_again_in(seen, settings))
-    return min((moment for moment in moments if moment is not None), default=None)
+    return attendance.look_again_in(seen, settings, ours=ours, called_ago=called_ago)
 
 
 ERRANDS: dict[str, Callable[..., Orders]] = {
@@ -260,18 +290,36 @@ def _serve(url: str, pool: str, read: int, write: int) -> None:
         for number in STOP_SIGNALS:  # they are for the workers; this one goes with its nest
             signal.signal(number, lambda told, _: told_to_leave.append(told))
         store = open_store(url)
-        while (line := _line(read)) not in (FAREWELL, b""):
+        pulse = ParentPulse(store.backend)
+        while (line := pulse.line(read)) not in (FAREWELL, b""):
             name, *arguments = jsontext.loads(line.decode())
-            _answer(write, _do(store, pool, name, arguments))
-        if not line and not told_to_leave and store.pool(pool).size():
-            settings = store.pool(pool).state().settings
-            start_nest(url, pool, settings, order=os.environ.get(ORDER))
+            if name == WATCH:
+                pulse.watch(*arguments)
+            else:
+                _answer(write, _do(store, pool, name, arguments))
+        if not line and not told_to_leave:
+            _succeed(store, pool, pulse.preparing)
         store.close()
         code = 0
     except SpratError as error:
         _answer(write, str(error))
+    except Exception:  # noqa: BLE001  (the top of the process: os._exit would keep it quiet)
+        import traceback
+
+        traceback.print_exc()
+        sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def _succeed(store: Store, pool: str, prepared: Sequence[str]) -> None:
+    """The nest was killed. What it was about to launch has failed (its user code may have killed
+    it), and the work that waits needs another nest."""
+    if prepared:
+        checker.give_up(store, prepared, "the process that imports the handler ended")
+    if store.pool(pool).size():
+        settings = store.pool(pool).state().settings
+        start_nest(store.url, pool, settings, order=os.environ.get(ORDER))
 
 
 def _do(store: Store, pool: str, name: str, arguments: Sequence[Any]) -> Orders | str:
@@ -285,14 +333,3 @@ def _answer(write: int, answer: Orders | str) -> None:
     line = jsontext.dumps(answer).encode() + b"\n"
     while line:
         line = line[os.write(write, line) :]
-
-
-def _line(descriptor: int) -> bytes:
-    """One line, or nothing when the other side is gone."""
-    heard = b""
-    while not heard.endswith(b"\n"):
-        part = os.read(descriptor, 1 << 16)
-        if not part:
-            return b""
-        heard += part
-    return heard

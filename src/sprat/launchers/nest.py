@@ -4,8 +4,11 @@ It imports the user's code once, so that a worker costs a few milliseconds. It h
 never opens the store: a connection that goes through a fork is broken. Whatever is to be done there
 its *clerk* does (see clerk.py): report a worker that was killed, so that its items are free at
 once, and run the next scaling pass when a worker leaves while work remains. The nest ends with its
-last worker: when there is no work, nothing of ours runs. While items are delayed (a retry that
-waits for its time), one nest a machine sleeps until they are due (see vigil.py).
+last worker: when there is no work, no process runs.
+
+A nest also *attends* to its pool: it stays while work waits that is not sure to be taken (see
+attendance.py): workers of the store may be dead, items delayed, launches failing. One nest per pool
+and machine waits for that, the others leave it to that one. doorbell.py is how a push finds it.
 
 Where a fork is not safe (on macOS, or when the user's code has started threads), each worker is a
 fresh process that imports the code itself; all else is the same.
@@ -23,28 +26,30 @@ import signal
 import sys
 import time
 
-from sprat import model
 from sprat.errors import InvalidInput, SpratError
-from sprat.launchers.clerk import Clerk, begin, call_off, carry_on, give_up, report
+from sprat.launchers.child_exits import ChildExits
+from sprat.launchers.clerk import Clerk, Orders, begin, call_off, carry_on, give_up, report
+from sprat.launchers.doorbell import Doorbell, ring
+from sprat.launchers.forked_worker import (
+    CODE_CHANGED,
+    LEFT,
+    WAS_TOLD_TO,
+    be_a_worker,
+    loaded,
+)
 from sprat.launchers.process import ORDER, start_nest
-from sprat.launchers.vigil import Vigil
 from sprat.signals import STOP_SIGNALS
-from sprat.store import open_store, preload
+from sprat.store import preload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sprat.launcher import Crew
-    from sprat.launchers.clerk import Orders
     from sprat.processor import Processor
-    from sprat.store import Store
 
-# Exit codes of workers in good order. A job that runs in its worker may end it with any other.
-LEFT = 90
-WAS_TOLD_TO = 91
-
-LOOK_SECONDS = 0.05  # for workers that ended, while there is also a time to wait for
+LOOK_SECONDS = 1.0  # for workers that ended, should user code have taken their signals
+RING_SECONDS = 1.0  # after a ring a worker takes the job, or the nest looks; and between two looks
 STORE_TRIES = 60  # a second apart: so long a nest outlasts a store that cannot be reached
 FLOCK_SECONDS = 0.005  # workers seldom leave alone: one pass for all who do so together
 LONGEST_NAP_SECONDS = 60.0  # then it looks whether there is still something to wait for
@@ -55,8 +60,11 @@ class Nest:
     def __init__(self, url: str, pool: str) -> None:
         self._url = url
         self._pool = pool
-        self._clerk = Clerk(url, pool)
-        self._vigil = Vigil(url, pool)
+        self._doorbell = Doorbell(url, pool)
+        self._exits = ChildExits()
+        self._clerk = Clerk(url, pool, in_child=self._let_go)
+        self._called_at = self._looked_at = time.monotonic()
+        self._rung_at: float | None = None  # the first ring that was not answered yet
         self._children: dict[int, str] = {}
         self._told_to_leave = False
         self._processor: Processor | Crew | None = None
@@ -91,7 +99,17 @@ class Nest:
             if self._told_to_leave:
                 orders = self._send(report, gone)
             else:
-                orders = self._send(carry_on, gone, self._version, self._order)
+                orders = self._look(gone, orders.led)
+
+    def _look(self, gone: list[tuple[str, str]], led: int) -> Orders | None:
+        """Run a pass; a nest that finds something to do takes calls again."""
+        self._looked_at = time.monotonic()
+        ours = list(self._children.values())
+        called_ago = time.monotonic() - self._called_at
+        orders = self._send(carry_on, gone, self._version, self._order, ours, called_ago, led)
+        if orders is not None and (orders.launch or orders.wake_in is not None):
+            self._doorbell.open()
+        return orders
 
     def _send(
         self,
@@ -113,6 +131,7 @@ class Nest:
         """Fork the workers that were ordered, or say why there will be none."""
         if self._told_to_leave:
             return self._send(call_off, orders.launch, "its nest was told to leave")
+        self._watch(orders, orders.launch)
         try:
             processor = self._processor or self._load(orders)
         except SpratError as error:
@@ -120,29 +139,40 @@ class Nest:
             return self._send(give_up, orders.launch, str(error))
         start = self._fork if _may_fork() else self._start_fresh
         for worker_id in orders.launch:
-            start(processor, orders.settings, worker_id)
+            start(processor, orders, worker_id)
+        self._watch(orders)
         return orders
 
+    def _watch(self, orders: Orders, launch: Sequence[str] = ()) -> None:
+        """Name the processes that the clerk sends heartbeats for: the workers, and this one for
+        the launches that it prepares."""
+        preparing = [(os.getpid(), worker_id) for worker_id in launch]
+        self._clerk.watch([*self._children.items(), *preparing], orders.settings)
+
     def _load(self, orders: Orders) -> Processor | Crew:
-        self._processor = _loaded(orders.settings)
+        self._processor = loaded(orders.settings)
         self._version = orders.version
         _freeze()
         return self._processor
 
-    def _fork(
-        self, processor: Processor | Crew, settings: model.PoolSettings, worker_id: str
-    ) -> None:
+    def _fork(self, processor: Processor | Crew, orders: Orders, worker_id: str) -> None:
         # Signals wait until it is known to whom they are passed on, and who acts on them.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         pid = os.fork()
         if pid == 0:
             self._clerk.forget()
-            _be_a_worker(self._url, self._pool, processor, settings, worker_id)
+            self._let_go()
+            be_a_worker(self._url, self._pool, processor, orders, worker_id)
         self._children[pid] = worker_id
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
-    def _start_fresh(self, _: object, settings: model.PoolSettings, worker_id: str) -> None:
-        begin = "from sprat.launchers.nest import be_fresh; be_fresh()"
+    def _let_go(self) -> None:
+        """In a child: it looks after nothing, and waits for its own children."""
+        self._doorbell.close()
+        self._exits.close()
+
+    def _start_fresh(self, _: object, orders: Orders, worker_id: str) -> None:
+        begin = "from sprat.launchers.forked_worker import be_fresh; be_fresh()"
         command = [sys.executable, "-P", "-c", begin, self._pool, worker_id]
         environment = {**os.environ, "SPRAT_URL": self._url}
         self._children[os.posix_spawn(command[0], command, environment)] = worker_id
@@ -151,31 +181,64 @@ class Nest:
 
     def _wait(self, seconds: float | None) -> list[tuple[str, str]] | None:
         """Wait until workers have ended, or it is time to look: who ended and how (nothing to
-        say about one that left in good order). None: nobody is left, and there is no reason."""
+        say about one that left in good order). None: no worker is left, and no reason to stay."""
         if not self._children:
-            return [] if self._sleep(seconds) else None
+            return [] if self._sleep(seconds) or self._takes_leave() else None
         gone: list[tuple[str, str]] = []
         until = None if seconds is None else time.monotonic() + seconds
         while self._children:
-            pid, status = _next_exit(until)
+            pid, status = self._next_exit(until)
             if not pid:
                 return gone
             worker_id = self._children.pop(pid, None)
             code = os.waitstatus_to_exitcode(status)
             if worker_id is None:
                 self._clerk.ended(pid)
-            elif code != WAS_TOLD_TO:
+                continue
+            if code == CODE_CHANGED:
+                self._version = -1  # no version at all: new workers need another nest
+            if code != WAS_TOLD_TO:
                 gone.append((worker_id, _how(code)))
                 until = time.monotonic() + FLOCK_SECONDS
-        return gone or None
+        return gone or ([] if self._takes_leave() else None)
+
+    def _next_exit(self, until: float | None) -> tuple[int, int]:
+        """The next child that ended, as waitpid tells it; zeros when it is time to look."""
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid:
+                return pid, status
+            rung = None if self._rung_at is None else self._rung_at + RING_SECONDS
+            due = min((moment for moment in (until, rung) if moment is not None), default=None)
+            now = time.monotonic()
+            if due is not None and now >= due:
+                self._rung_at = None
+                return 0, 0
+            left = LOOK_SECONDS if due is None else min(due - now, LOOK_SECONDS)
+            self._exits.wait(left, self._doorbell.descriptor if rung is None else -1)
+            if rung is None and self._doorbell.silence():
+                self._called_at = self._rung_at = time.monotonic()
 
     def _sleep(self, seconds: float | None) -> bool:
-        """Nobody works here now. Wait for delayed items, unless another nest does."""
+        """No worker is left here. Wait for what is to come, unless another nest does."""
         if seconds is None or seconds > LONGEST_SLEEP_SECONDS or self._told_to_leave:
             return False
+        if not self._doorbell.is_first():
+            ring(self._url, self._pool)  # it may not know of what is to come
+            return False
         self._clerk.dismiss()
-        nap = min(seconds, LONGEST_NAP_SECONDS)
-        return self._vigil.keep(nap, lambda: self._told_to_leave) and not self._told_to_leave
+        if self._doorbell.wait(min(seconds, LONGEST_NAP_SECONDS), lambda: self._told_to_leave):
+            time.sleep(max(0.0, self._looked_at + RING_SECONDS - time.monotonic()))
+            self._doorbell.silence()
+            self._called_at = time.monotonic()
+        return not self._told_to_leave
+
+    def _takes_leave(self) -> bool:
+        """Take no more calls, and say whether to look once more: a push may have relied on this
+        nest a moment ago."""
+        is_open = self._doorbell.descriptor >= 0 and not self._told_to_leave
+        self._doorbell.close()
+        return is_open
 
     def _pass_on(self, number: int, _: object) -> None:
         self._told_to_leave = True
@@ -209,97 +272,6 @@ def _may_fork() -> bool:
         return threading is None or threading.active_count() == 1
 
 
-# -- in the workers' processes ------------------------------------------------------------------
-
-
-def be_fresh() -> None:
-    """A worker that was not forked: reads the settings and imports the user's code itself."""
-    url, (pool, worker_id) = os.environ["SPRAT_URL"], sys.argv[1:]
-    store = open_store(url)
-    try:
-        settings = store.pool(pool).state().settings
-        processor = _loaded(settings)
-    except SpratError as error:
-        store.workers.update_status(worker_id, model.LOST, reason=str(error))
-        raise SystemExit(1) from None
-    store.close()
-    _be_a_worker(url, pool, processor, settings, worker_id)
-
-
-def _be_a_worker(
-    url: str,
-    pool: str,
-    processor: Processor | Crew,
-    settings: model.PoolSettings,
-    worker_id: str,
-) -> None:
-    from sprat.child import finish_triggers
-    from sprat.worker import TOLD_TO
-
-    code = 1
-    nest = os.getppid()
-    try:
-        for number in STOP_SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
-        store = open_store(url)
-        was_told_to = _work(store, pool, processor, settings, worker_id) == TOLD_TO
-        code = WAS_TOLD_TO if was_told_to else LEFT
-        if os.getppid() != nest and not was_told_to and store.pool(pool).size():
-            order = os.environ.get(ORDER)
-            start_nest(url, pool, settings, order=order)  # nobody else is left to carry on
-        finish_triggers()
-    except SpratError as error:
-        sys.stderr.write(f"sprat: {error}\n")
-    except Exception:  # noqa: BLE001  (the top of the process: os._exit would keep it quiet)
-        _complain()
-    finally:
-        _flush()
-        os._exit(code)
-
-
-def _loaded(settings: model.PoolSettings) -> Processor | Crew:
-    """What the workers of this nest run: the pool's processor, or the machine of an order. On
-    another machine than the one where the pool was set up, the code may be elsewhere."""
-    settings = settings.replace(directory=os.environ.get("SPRAT_DIRECTORY", settings.directory))
-    order = os.environ.get(ORDER)
-    if order is not None:
-        from sprat.machine_room.crew import MachineCrew
-
-        return MachineCrew(order, settings)
-    from sprat.processor import load
-
-    return load(settings)
-
-
-def _work(
-    store: Store,
-    pool: str,
-    processor: Processor | Crew,
-    settings: model.PoolSettings,
-    worker_id: str,
-) -> str:
-    if not callable(processor):
-        return processor.work(store, pool, settings, worker_id)
-    from sprat.worker import Worker
-
-    worker = Worker(store, pool, processor, settings=settings, worker_id=worker_id, reserved=True)
-    return worker.run().left
-
-
-def _complain() -> None:
-    import traceback
-
-    traceback.print_exc()
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            pass
-
-
 def _freeze() -> None:
     """Keep the garbage collector from touching (and so copying) what the forks share."""
     import gc
@@ -308,24 +280,12 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def _next_exit(until: float | None) -> tuple[int, int]:
-    """The next child that ended, as waitpid tells it; zeros when it is time."""
-    if until is None:
-        return os.waitpid(-1, 0)
-    while True:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        left = until - time.monotonic()
-        if pid or left <= 0:
-            return pid, status
-        time.sleep(min(LOOK_SECONDS, left))
-
-
 def _how(code: int) -> str:
     if code < 0:
         from sprat.child import signal_name
 
         return f"ended by {signal_name(-code)}"
-    return "" if code in (LEFT, WAS_TOLD_TO) else f"exited with code {code}"
+    return "" if code in (LEFT, WAS_TOLD_TO, CODE_CHANGED) else f"exited with code {code}"
 
 
 def main() -> int:

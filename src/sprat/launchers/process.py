@@ -8,6 +8,7 @@ import sys
 
 from sprat.errors import InvalidInput, SpratError
 from sprat.launcher import Launcher
+from sprat.launchers import doorbell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ class ProcessLauncher(Launcher):
     def start_pass(self, url: str, pool: str, settings: PoolSettings) -> None:
         start_nest(url, pool, settings)
 
+    def attend(self, url: str, pool: str, settings: PoolSettings) -> None:
+        """See to it that a process of this machine looks after the pool until its work is sure to
+        be taken: the nest that is there, or one that is started now."""
+        if not doorbell.ring(url, pool):
+            start_nest(url, pool, settings)
+
 
 class OrderedLauncher(ProcessLauncher):
     """Starts workers that run a machine (see machine_room) instead of their pool's processor."""
@@ -63,7 +70,12 @@ def start_nest(
         raise InvalidInput("workers cannot be launched for a memory store: use sqlite:///fleet.db")
     begin = "import sys; from sprat.launchers.nest import main; sys.exit(main())"  # -m: 5 ms more
     command = [sys.executable, "-P", "-c", begin, pool, *worker_ids]
-    run_apart(command, environment(url, settings, order))
+    bell = doorbell.open_reading(url, pool)  # held from here on: there is no moment without
+    try:
+        run_apart(command, environment(url, settings, order), bell)
+    finally:
+        if bell >= 0:
+            os.close(bell)
 
 
 def environment(url: str, settings: PoolSettings, order: str | None = None) -> dict[str, str]:
@@ -83,11 +95,18 @@ def environment(url: str, settings: PoolSettings, order: str | None = None) -> d
     return {**kept, "SPRAT_URL": url, **({} if order is None else {ORDER: order})}
 
 
-def run_apart(command: list[str], environment: dict[str, str]) -> None:
-    """Start a program in a session of its own, and do not wait for it."""
+BELL = 9  # the descriptor by which a nest gets its doorbell: a shell can pass on one digit
+
+
+def run_apart(command: list[str], environment: dict[str, str], bell: int = -1) -> None:
+    """Start a program in a session of its own, and do not wait for it; it inherits `bell`."""
     # The shell forks and leaves at once: whoever starts it is not left with a zombie.
     command = ["/bin/sh", "-c", '"$@" &', "sh", *command]
     log = _log()
+    passed = []
+    if bell >= 0:
+        environment = {**environment, doorbell.HANDED_OVER: str(BELL)}
+        passed = [(os.POSIX_SPAWN_DUP2, bell, BELL)]
     try:
         pid = os.posix_spawn(
             command[0],
@@ -96,6 +115,7 @@ def run_apart(command: list[str], environment: dict[str, str]) -> None:
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, log, 1),
                 (os.POSIX_SPAWN_DUP2, log, 2),
+                *passed,  # after the log, which may be 9
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),  # last: the log may be 0
             ],
             setsid=True,

@@ -71,7 +71,7 @@ def reserve(store: Store, pool: str, asked: int, *, most: int | None, who: str) 
     store.workers.reap(pool)
     for _ in range(checker.TRIES):
         seen = store.pool(pool).observe()
-        decision = decide(seen, asked, limit, settings.start_deadline_seconds, who)
+        decision = decide(seen, asked, limit, settings.reservation_seconds, who)
         if not decision.launch:
             return Reserved(settings=settings, ids=(), reason=decision.reason)
         recorded = store.pool(pool).record(decision, version=seen.version)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from sprat import payload
+from sprat.contact import RETRY_SECONDS
 from sprat.errors import InvalidInput, SpratError
 from sprat.handlers import find
 from sprat.job import Job, Stopped
@@ -16,7 +17,6 @@ from sprat.machine_room.asking import Asked
 from sprat.machine_room.hooks import Bound, awaited, bound, enter_directory, of_object
 from sprat.machine_room.membership import ClaimLost, Fenced
 from sprat.processor import Outcome, failed, load
-from sprat.worker import STORE_RETRY_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class Room(Host):
                 why.append(error)
                 return False
 
-        pulse = Pulse(beat, pause=lambda: max(member.until_beat, STORE_RETRY_SECONDS))
+        pulse = Pulse(beat, pause=lambda: max(member.until_beat, RETRY_SECONDS))
         pulse.start()
         try:
             pulse.begin()

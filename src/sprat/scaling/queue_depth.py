@@ -63,7 +63,7 @@ def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
         },
         launch=launch,
         max_workers=settings.max_workers,
-        start_deadline_seconds=settings.start_deadline_seconds,
+        start_deadline_seconds=settings.reservation_seconds,
         capabilities=() if seen.group is None else (seen.group,),
     )
 

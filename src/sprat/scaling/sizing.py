@@ -58,7 +58,7 @@ def decision(policy: str, seen: Snapshot, settings: PoolSettings, want: Want) ->
         launch=launch,
         drain=drain,
         max_workers=settings.max_workers,
-        start_deadline_seconds=settings.start_deadline_seconds,
+        start_deadline_seconds=settings.reservation_seconds,
         capabilities=() if seen.group is None else (seen.group,),
     )
 

@@ -86,23 +86,31 @@ def _cue(store: Store, name: str, event: str, pool: str, settings: PoolSettings)
 
 
 def _start_pass(store: Store, pool: str, settings: PoolSettings) -> bool:
+    from sprat.settings import require_processor
+
+    require_processor(settings, pool)
+    launcher = open_launcher(settings.launcher)
+    if not _is_pass_needed(store, pool, settings):
+        launcher.attend(store.url, pool, settings)
+        return False
+    try:
+        launcher.start_pass(store.url, pool, settings)
+    except SpratError:
+        store.backend.begin_check(pool)  # it is not on its way: the next push has to try
+        raise
+    return True
+
+
+def _is_pass_needed(store: Store, pool: str, settings: PoolSettings) -> bool:
+    """Whether a pass would launch workers, as far as the store knows. What it knows may be about
+    dead processes: where a pass is not needed, the pool is attended to."""
     if not store.backend.request_check(pool, settings.max_workers):
         return False
     from sprat import scale_set
 
     if scale_set.is_led(store.backend, pool):
         return False  # a controller sees it too, and knows what it may start
-    if pause_left(store.pool(pool).observe()) > 0:
-        return False  # workers do not come to work: a nest tries again when it is time
-    from sprat.settings import require_processor
-
-    try:
-        require_processor(settings, pool)
-        open_launcher(settings.launcher).start_pass(store.url, pool, settings)
-    except SpratError:
-        store.backend.begin_check(pool)  # it is not on its way: the next push has to try
-        raise
-    return True
+    return pause_left(store.pool(pool).observe()) <= 0  # or workers do not come to work
 
 
 def _is_newly_empty(store: Store, pool: str) -> bool:
