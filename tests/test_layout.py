@@ -47,7 +47,7 @@ RUNGS = (
     {"reachable", "seat"},
     {"launchers"},
     {"triggers", "flatmachines"},
-    {"using"},
+    {"using", "task_source"},
     {"tasks", "results", "machine_room"},
     {"inlining", "controller"},
     {"orchestrator"},
@@ -74,7 +74,7 @@ UPWARDS = {
 LEAN = {
     *("", "__main__", "record", "errors", "model", "retry", "payload", "backend", "pool"),
     *("registry", "store", "stores", "stores.sqlite", "stores.http", "cli", "job"),
-    *("handlers", "ownership", "processor", "worker", "using", "tasks"),
+    *("handlers", "ownership", "processor", "worker", "using", "tasks", "task_source"),
 }
 NOT_LEAN = {
     "cli.demo",

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import sprat
-from sprat import handlers, model, processor, results, tasks, using
+from sprat import handlers, model, processor, results, task_source, tasks, using
 from sprat.settings import CHECKS
 from sprat.store import Store
 
@@ -226,7 +226,7 @@ CALLS: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
 @pytest.mark.parametrize("function", [positional, keywords, nothing, add.__wrapped__])
 def test_arguments_are_checked_as_python_does(function: Callable[..., None]) -> None:
     """The twin that checks a call agrees with inspect.signature on every call."""
-    twin, signature = tasks._twin(function), inspect.signature(function)
+    twin, signature = task_source.twin(function), inspect.signature(function)
     for args, kwargs in CALLS:
         fits = [True, True]
         for at, check in enumerate((twin, signature.bind)):

@@ -7,9 +7,8 @@ a function at the top of a module that can be imported, and its arguments are JS
 from __future__ import annotations
 
 import os
-import sys
 
-from sprat import handlers, model, using
+from sprat import handlers, model, task_source, using
 from sprat.errors import InvalidInput, Poison
 from sprat.ownership import Program
 from sprat.payload import each, encode, new_item, pool_name, task_name
@@ -78,7 +77,7 @@ class Task(Generic[P, R]):
         max_retries: int,
         settings: Mapping[str, Any],
     ) -> None:
-        _check_function(function)
+        task_source.check_function(function)
         self.__wrapped__ = function
         self.__name__: str = function.__name__
         self.__qualname__: str = function.__qualname__
@@ -87,7 +86,7 @@ class Task(Generic[P, R]):
         self.pool_name = pool_name(self.__name__ if pool is None else pool)
         self.max_retries = max_retries
         self._name = task_name(name)
-        self._settings = _checked(settings)
+        self._settings = task_source.checked(settings)
         self._accepts: Callable[..., object] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -101,7 +100,7 @@ class Task(Generic[P, R]):
         """What its jobs are stored under: `name=`, or `module:function`."""
         if self._name is None:
             try:
-                self._name = _home(self)[0]
+                self._name = task_source.home(self)[0]
             except InvalidInput:  # no worker could import it: it runs inline only
                 return f"{self.__module__}:{self.__qualname__}"
         return self._name
@@ -150,7 +149,7 @@ class Task(Generic[P, R]):
 
     def program(self) -> Program:
         """Where workers find the function."""
-        handler, directory, file = _home(self)
+        handler, directory, file = task_source.home(self)
         directory = self._settings.get("directory", directory)
         host = os.uname().nodename
         return Program.of((self.name, handler, file, directory, host))
@@ -173,17 +172,17 @@ class Task(Generic[P, R]):
             args, kwargs = data["args"], data["kwargs"]
             if isinstance(args, list) and isinstance(kwargs, dict):
                 return args, kwargs
-        return _arguments(data)
+        return task_source.arguments(data)
 
     def takes(self, name: str) -> bool:
         """Whether the function has a parameter of this name."""
-        code = _unwrapped(self.__wrapped__).__code__
+        code = task_source.unwrapped(self.__wrapped__).__code__
         return name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
     def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Refuse arguments that the function does not take."""
         if self._accepts is None:
-            self._accepts = _twin(self.__wrapped__)
+            self._accepts = task_source.twin(self.__wrapped__)
         try:
             self._accepts(*args, **kwargs)
         except TypeError as error:
@@ -210,7 +209,7 @@ class Pusher(Generic[P]):
         """Store many calls, all or none, in one step: see `Task.push_many`."""
         if self._options.get("key") is not None:
             raise InvalidInput("a key names one item: push_many takes none")
-        calls = [self._call(*_arguments(call)) for call in each(calls)]
+        calls = [self._call(*task_source.arguments(call)) for call in each(calls)]
         return self._push(calls, self._connection)
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -263,105 +262,3 @@ def task(  # noqa: F811
         return Task(function, pool=pool, name=name, max_retries=max_retries, settings=settings)
 
     return decorate if function is None else decorate(function)
-
-
-# -- what can be a task, and where workers find it ----------------------------------------------
-
-
-def _check_function(function: Any) -> None:
-    if type(function) is not type(_check_function):
-        raise InvalidInput(f"a task is a function, not {function!r}")
-    if function.__name__ == "<lambda>":
-        raise InvalidInput("a lambda has no name to find it by: write the task as a def")
-    inside, _, _ = function.__qualname__.rpartition(".")
-    if inside and not inside.endswith("<locals>"):
-        raise InvalidInput(f"{function.__qualname__} is a method: a task is a function of a module")
-
-
-def _checked(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    from sprat import settings
-
-    own = [name for name in ("handler", "command", "machine", "machines", "tasks") if name in given]
-    if own:
-        raise InvalidInput(f"a task sets {own[0]} by itself")
-    settings.changed(model.PoolSettings(), given)
-    return given
-
-
-def _home(task: Task[P, R]) -> tuple[str, str, str]:
-    """The path by which workers import the task, the directory in which they do, and the file."""
-    what = f"task {task.__name__!r}"
-    if task.__qualname__ != task.__name__:
-        raise InvalidInput(f"{what} is inside a function: move it to the top of its module")
-    module = sys.modules.get(task.__module__)
-    file = getattr(module, "__file__", None)
-    if module is None or not file or not os.path.exists(file):
-        raise InvalidInput(f"{what} is in no file that workers could import: put it into one")
-    if getattr(module, task.__name__, None) is not task:
-        raise InvalidInput(
-            f"{what} is not what {task.__module__} calls {task.__name__}: put @sprat.task above "
-            "its def"
-        )
-    name = _importable_name(module, file, what)
-    parents = name.count(".") + 1 + (os.path.basename(file) == "__init__.py")
-    file = directory = os.path.realpath(file)
-    for _ in range(parents):
-        directory = os.path.dirname(directory)
-    return f"{name}:{task.__name__}", directory, file
-
-
-def _importable_name(module: Any, file: str, what: str) -> str:
-    """The main script has another name for those who import it."""
-    if module.__name__ != "__main__":
-        name: str = module.__name__
-    elif module.__spec__ is not None:  # python -m package.module
-        name = module.__spec__.name
-    else:
-        name, extension = os.path.splitext(os.path.basename(file))
-        if extension != ".py" or not name.isidentifier():
-            raise InvalidInput(
-                f"{what} is in {os.path.basename(file)}, which workers cannot import: give the "
-                "file a name of letters, digits and _ that ends with .py"
-            )
-    return name
-
-
-# -- arguments ----------------------------------------------------------------------------------
-
-
-def _arguments(call: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    if isinstance(call, tuple):
-        return call, {}
-    if isinstance(call, dict):
-        return (), call
-    return (call,), {}
-
-
-def _twin(function: Any) -> Callable[..., object]:
-    """A function that takes the same arguments and does nothing: Python itself says what is
-    wrong with a call. (`inspect.signature` is 9 ms of start-up, for a job that pushes.)"""
-    called = function.__name__
-    function = _unwrapped(function)
-    code = function.__code__
-    n, only = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
-    names = code.co_varnames
-    optional = n - len(function.__defaults__ or ())
-    parts = [f"{name}=0" if at >= optional else name for at, name in enumerate(names[:n])]
-    if code.co_posonlyargcount:
-        parts.insert(code.co_posonlyargcount, "/")
-    has_rest, has_named = bool(code.co_flags & 4), bool(code.co_flags & 8)
-    if has_rest or only > n:
-        parts.append(f"*{names[only]}" if has_rest else "*")
-    defaults = function.__kwdefaults__ or {}
-    parts += [f"{name}=0" if name in defaults else name for name in names[n:only]]
-    if has_named:
-        parts.append(f"**{names[only + has_rest]}")
-    twin: Any = eval(f"lambda {', '.join(parts)}: None", {})
-    twin.__qualname__ = called
-    return twin  # type: ignore[no-any-return]  # it is what was just written
-
-
-def _unwrapped(function: Any) -> Any:
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return function

@@ -70,8 +70,8 @@ def test_it_will_not_be_better_later(error: Exception) -> None:
     [
         (Throttled(delay_seconds=30), 30.0, True),
         (Throttled(), 10.0, True),
-        (Answered(429, "7"), 7.0, True),
-        (Answered(429, "0.5"), 0.5, True),
+        (Answered(429, "7"), 7.0, False),
+        (Answered(429, "0.5"), 0.5, False),
         (Answered(429, None), None, False),
         (Answered(429, "Wed, 21 Oct 2026 07:28:00 GMT"), None, False),
         (Answered(429, "-3"), None, False),
@@ -82,8 +82,14 @@ def test_it_will_not_be_better_later(error: Exception) -> None:
     ],
     ids=repr,
 )
-def test_the_pool_waits_if_it_was_said_for_how_long(
+def test_the_pool_waits_only_if_the_job_asks_for_it(
     error: Exception, delay: float | None, throttled: bool
 ) -> None:
     outcome = failed(error)
     assert (outcome.delay_seconds, outcome.throttled) == (delay, throttled)
+
+
+def test_a_service_that_says_when_to_come_again_slows_the_job_down() -> None:
+    assert failed(Answered(429, "7")).is_throttled
+    assert failed(Throttled()).is_throttled
+    assert not failed(Answered(503, "7")).is_throttled
