@@ -113,6 +113,9 @@ class PostgresWorld(World):
     def advance(self, seconds: float) -> None:
         postgres.advance(self.url, seconds)
 
+    def outage(self, seconds: float) -> None:
+        postgres.outage(self.url, seconds)
+
 
 MOVE_CLOCK = """
 redis.call('HINCRBY', KEYS[1], 'ahead', ARGV[1])
@@ -205,7 +208,7 @@ WORLDS: dict[str, Callable[[Path], World]] = {
     "http": HttpWorld,
 }
 # Those that know tasks, parking, marks and the other verbs of tests/conformance/test_outage.py.
-READY = ("memory", "sqlite", "redis")
+READY = ("memory", "sqlite", "postgres", "redis")
 # Those that other processes can open by `world.url`.
 SHARED = ("sqlite", "postgres", "redis", "http")
 

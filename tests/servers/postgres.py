@@ -229,6 +229,7 @@ def empty(url: str) -> None:
     )
     control(url).execute("BEGIN;" + "".join(f"DELETE FROM sprat.{t};" for t in TABLES) + "COMMIT")
     control(url).execute("UPDATE sprat.meta SET value = 0 WHERE name = 'ahead' AND value <> '0'")
+    control(url).execute("UPDATE sprat.mark SET at = sprat.clock()")
 
 
 # The store's clock, with a number added that a test can move.
@@ -242,6 +243,13 @@ $$;
 
 
 def advance(url: str, seconds: float) -> None:
+    """Time passes while the store is in use."""
+    control(url).execute("UPDATE sprat.mark SET at = at + %s", (seconds,))
+    outage(url, seconds)
+
+
+def outage(url: str, seconds: float) -> None:
+    """Time passes, and nothing reaches the store."""
     control(url).execute(
         "UPDATE sprat.meta SET value = value::float8 + %s WHERE name = 'ahead'", (seconds,)
     )

@@ -4,16 +4,27 @@ Each verb is one transaction. Those that workers call all day (push, exchange, l
 of the server, one round trip each: functions.sql, pushing.sql and lanes.sql. The others are Python
 over transaction.py: items, claims, pools, workers, scaling, statistics, documents. connections.py
 has the connections and what happens when they end, line.py a short call over one, complaints.py
-the errors, waiting.py lets an idle worker sleep, address.py reads the URL.
+the errors, waiting.py lets an idle worker sleep, cancel_bell.py wakes a busy one, marks.py renews
+leases after an outage, address.py reads the URL.
 """
 
 from __future__ import annotations
 
 from sprat.backend import Backend
 from sprat.stores.postgres import address as addresses
-from sprat.stores.postgres import claims, documents, pools, scaling, statistics, waiting
+from sprat.stores.postgres import (
+    claims,
+    documents,
+    marks,
+    pools,
+    releasing,
+    scaling,
+    statistics,
+    waiting,
+)
 from sprat.stores.postgres import items as stored
 from sprat.stores.postgres import workers as registry
+from sprat.stores.postgres.cancel_bell import CancelBell
 from sprat.stores.postgres.connections import Connections
 
 TYPE_CHECKING = False
@@ -28,6 +39,7 @@ class PostgresBackend(Backend):
     def __init__(self, url: str) -> None:
         self._connections = Connections(addresses.parse(url))
         self._ears = waiting.Ears(self._connections)
+        self._bell = CancelBell(self._connections)
         self._one = self._connections.repeatable
         self._read = self._connections.read
         self._write = self._connections.write
@@ -71,7 +83,7 @@ class PostgresBackend(Backend):
         return self._one(lambda tx: claims.save(tx, claim, checkpoint, progress, note))
 
     def release(self, pool: str, worker_id: str, started: Sequence[str] | None = None) -> int:
-        return self._write(claims.release, worker_id, pool=pool, started=started)[0]
+        return self._write(releasing.release, worker_id, pool=pool, started=started)[0]
 
     def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
         return self._write(stored.cancel, pool, item_ids)
@@ -105,16 +117,16 @@ class PostgresBackend(Backend):
         return self._write(pools.configure, pool, settings, version)
 
     def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
-        self._write(pools.pause, pool, seconds)
+        self._write(pools.pause, pool, seconds, reason)
 
     def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
-        self._write(pools.hold_off, pool, seconds)
+        self._write(pools.hold_off, pool, seconds, reason)
 
     def request_check(self, pool: str, max_workers: int) -> bool:
         return pools.request_check(self._connections, pool, max_workers)
 
     def begin_check(self, pool: str) -> None:
-        self._one(lambda tx: tx.run(pools.ASK, (pool, None)))
+        pools.begin_check(self._connections, pool)
 
     def purge(self, pool: str, limit: int) -> int:
         return self._write(pools.purge, pool, limit)
@@ -122,14 +134,30 @@ class PostgresBackend(Backend):
     # -- workers ----------------------------------------------------------------------------
 
     def register(self, worker: model.WorkerRegistration) -> model.WorkerRecord:
+        marks.note(self._connections)
         return self._write(registry.register, worker)
 
     def heartbeat(
         self, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
     ) -> model.Heartbeat:
+        marks.note(self._connections)
         answer = self._write(registry.heartbeat, worker, metadata, holding)
         self._connections.write_due_notes()  # of a job that runs for long
         return answer
+
+    def keep_alive(self, worker_ids: Sequence[str]) -> int:
+        marks.note(self._connections)
+        return self._one(lambda tx: registry.keep_alive(tx, worker_ids))
+
+    def touch(self) -> None:
+        marks.touch(self._connections)
+
+    def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+        self._bell.silence()
+        return self._one(lambda tx: registry.lost_of(tx, holding))
+
+    def cancel_bell(self, worker: WorkerRef) -> int | None:
+        return self._bell.descriptor()
 
     def update_status(
         self,
@@ -139,6 +167,7 @@ class PostgresBackend(Backend):
         reason: str | None = None,
         started: Sequence[str] | None = None,
     ) -> bool:
+        marks.note(self._connections)
         return self._write(registry.update_status, worker, status, reason, started)
 
     def worker(self, worker_id: str) -> model.WorkerRecord | None:
@@ -148,6 +177,7 @@ class PostgresBackend(Backend):
         return self._read(registry.find, which)
 
     def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
+        marks.note(self._connections)
         return self._write(registry.reap, pool, threshold)
 
     # -- scaling ----------------------------------------------------------------------------
@@ -159,6 +189,7 @@ class PostgresBackend(Backend):
     def record(self, version: int, decision: model.Decision) -> model.RecordedDecision | None:
         from sprat.payload import new_ids
 
+        marks.note(self._connections)
         worker_ids = [f"w-{one}" for one in new_ids(decision.launch)]
         return self._write(scaling.record, version, decision, worker_ids)
 
@@ -198,4 +229,5 @@ class PostgresBackend(Backend):
 
     def close(self) -> None:
         self._ears.close()
+        self._bell.close()
         self._connections.close()

@@ -1,4 +1,4 @@
-"""Claims: taking items, settling them, and freeing those of the dead.
+"""Claims: taking items and settling them.
 
 An exchange that only completes, starts and claims is one call of a function (functions.sql).
 Failures are settled here, by the rules of retry.py, in the same transaction as the rest.
@@ -10,7 +10,10 @@ import os
 
 from sprat import jsontext, model, retry, tally
 from sprat.errors import UnknownItem
+from sprat.leases import QUIET_PART
+from sprat.payload import settings_from
 from sprat.record import Record
+from sprat.stores.postgres import marks
 from sprat.stores.postgres.arrays import texts
 
 TYPE_CHECKING = False
@@ -23,17 +26,19 @@ if TYPE_CHECKING:
     from sprat.stores.postgres.transaction import Transaction
 
 EXCHANGE = """
-SELECT * FROM sprat.exchange($1, $2, $3::int, $4::text[], $5::text[], $6::text[], $7, $8, $9::int,
-                             $10, $11::int, $12::bool)
+SELECT * FROM sprat.exchange_v2($1, $2, $3::int, $4::text[], $5::text[], $6::text[], $7, $8,
+                                $9::int, $10, $11::int, $12::bool, $13::float8, $14::float8)
 """
 LOCK_WORKER = "SELECT 1 FROM sprat.worker_registry WHERE worker_id = $1 FOR SHARE"
 HELD = """
-SELECT seq, pool_name, grp, attempts, max_retries, ahead, suspect, given_back, claimed_at, tenant
+SELECT seq, pool_name, grp, attempts, max_retries, ahead, suspect, given_back, transients,
+       claimed_at, tenant
 FROM sprat.work_pool WHERE id = $1 AND token = $2 AND status = 'claimed' FOR NO KEY UPDATE
 """
 PUT_BACK = """
 UPDATE sprat.work_pool SET status = $3, attempts = $4, suspect = $5, given_back = $6,
        error = coalesce($7, error), ready_at = $8, run_at = $9, finished_at = $10,
+       transients = $13, hold = $14,
        claimed_by = CASE WHEN $10::float8 IS NOT NULL THEN claimed_by END, ahead = 0,
        last_token = coalesce($11, last_token), last_outcome = coalesce($12, last_outcome),
        token = NULL
@@ -44,18 +49,14 @@ SELECT CASE status WHEN 'done' THEN token ELSE last_token END,
        CASE status WHEN 'done' THEN 'complete' ELSE last_outcome END, result
 FROM sprat.work_pool WHERE id = $1
 """
-HELD_BY = """
-SELECT seq, pool_name, grp, attempts, max_retries, ahead, suspect, given_back, id
-FROM sprat.work_pool
-WHERE claimed_by = $1 AND status = 'claimed' AND ($2::text IS NULL OR pool_name = $2)
-ORDER BY id FOR NO KEY UPDATE
-"""
 SAVE = """
 UPDATE sprat.work_pool SET checkpoint = coalesce($3, checkpoint),
        progress = coalesce($4::float8, progress), progress_note = coalesce($5, progress_note)
 WHERE id = $1 AND token = $2 AND status = 'claimed' RETURNING 1
 """
-EXISTS = "SELECT 1 FROM sprat.work_pool WHERE id = $1"
+SETTINGS = "SELECT settings FROM sprat.pool WHERE name = $1"
+
+UNCOUNTED = (model.HAND_BACK, model.PARK)  # neither a run nor a failure
 
 
 class Call(Record):
@@ -97,9 +98,16 @@ def exchange(
     connections: Connections, call: Call, settlements: Sequence[model.Settlement]
 ) -> model.Exchange:
     if not _is_simple(settlements):
+        marks.note(connections)
         return connections.write(_exchange, call, settlements)
     connections.write_due_notes()  # before, not after: what was claimed can start at once
-    answer, stats, now = connections.repeatable(lambda tx: _at_once(tx, call, settlements))
+    done = connections.repeatable(
+        lambda tx: _at_once(tx, call, settlements, connections.touch_seconds(), QUIET_PART)
+    )
+    while done is None:
+        connections.write(marks.renew, wait=False)
+        done = connections.repeatable(lambda tx: _at_once(tx, call, settlements))
+    answer, stats, now = done
     if stats:
         connections.hold(stats, now)
     return answer
@@ -115,10 +123,11 @@ def _is_simple(settlements: Sequence[model.Settlement]) -> bool:
 
 
 def _at_once(
-    tx: Transaction, call: Call, settlements: Sequence[model.Settlement]
-) -> tuple[model.Exchange, list[tally.Event], float]:
-    answer, now = _call(tx, call, settlements)
-    return answer, tx.tally.stats, now
+    tx: Transaction, call: Call, settlements: Sequence[model.Settlement], *mark: float | None
+) -> tuple[model.Exchange, list[tally.Event], float] | None:
+    """None: nothing was done, for the store may have been away."""
+    answer, now = _call(tx, call, settlements, *mark)
+    return None if now is None else (answer, tx.tally.stats, now)
 
 
 def _exchange(
@@ -142,8 +151,12 @@ def _exchange(
 
 
 def _call(
-    tx: Transaction, call: Call, completions: Sequence[model.Settlement]
-) -> tuple[model.Exchange, float]:
+    tx: Transaction,
+    call: Call,
+    completions: Sequence[model.Settlement],
+    touch: float | None = None,
+    quiet: float | None = None,
+) -> tuple[model.Exchange, float | None]:
     """Complete, start and claim: one call of the function. The answer, and the store's time."""
     pool, worker_id, incarnation, start_id, start_token, claim, token, ahead = call
     ids = tokens = results = None
@@ -153,17 +166,17 @@ def _call(
         results = texts(columns[3]) if any(columns[3]) else None
     values = (
         *(pool, worker_id, incarnation, ids, tokens, results, start_id, start_token),
-        *(claim, token, ahead, tx.again),
+        *(claim, token, ahead, tx.again, touch, quiet),
     )
     rows = tx.rows(EXCHANGE, values)
-    now, places, claimed_at, started = rows[0][:4]
+    now, places, claimed_at, started, version = rows[0][:5]
     settled = _settled(tx, pool, completions, places or (), claimed_at or (), now)
     took = tx.tally.took
     items = []
     for row in rows[1:]:
-        took(pool, "wait", now - row[4])
+        took(pool, "wait", now - row[5])
         items.append(_claimed(row, pool, worker_id, now))
-    return model.Exchange.of((settled, started, tuple(items), None)), now
+    return model.Exchange.of((settled, started, tuple(items), version)), now
 
 
 def _settled(
@@ -186,15 +199,15 @@ def _settled(
 
 
 def _claimed(row: tuple[Any, ...], pool: str, worker_id: str | None, now: float) -> model.WorkItem:
-    _, _, _, _, _, item_id, data, attempts, retries, priority, tenant, group, key, *rest = row
-    epoch, token, checkpoint, progress, note, error, created_at, given_back = rest
+    item_id, data, attempts, retries, priority, tenant, group, key, *rest = row[6:]
+    epoch, token, checkpoint, progress, note, error, created_at, *counted = rest
     return model.WorkItem.of(
         (
             *(item_id, pool, jsontext.loads(data), model.CLAIMED, attempts, retries),
             *(priority, tenant or None, group or None, key, worker_id, epoch, token),
             None if checkpoint is None else jsontext.loads(checkpoint),
-            *(progress, note, None, error, created_at, None, now, None, given_back),
-            *(None, 0, None),
+            *(progress, note, None, error, created_at, None, now, None),
+            *(*counted, None),
         )
     )
 
@@ -225,15 +238,20 @@ def _settle(tx: Transaction, one: model.Settlement) -> bool:
         return _call(tx, alone, (one,))[0].settled[0]
     if tenant:
         tx.rings.add(pool)  # another item of this tenant may run now
-    if one.outcome != model.HAND_BACK:
+    if one.outcome not in UNCOUNTED:
         tx.tally.took(pool, "run", tx.now - claimed_at if one.seconds is None else one.seconds)
         tx.tally.happened(pool, "fail")
-    verdict = retry.after_failure(_numbers(numbers), one.outcome)
-    _end_claim(tx, seq, pool, group, verdict, one)
+    most = _max_transient(tx, pool) if one.outcome == model.TRANSIENT else None
+    verdict = retry.after_failure(tally_of(numbers), one.outcome, most)
+    end_claim(tx, seq, pool, group, verdict, one)
     return True
 
 
-def _end_claim(
+def _max_transient(tx: Transaction, pool: str) -> int | None:
+    return settings_from(tx.one(SETTINGS, (pool,)) or "{}").max_transient
+
+
+def end_claim(
     tx: Transaction,
     seq: int,
     pool: str,
@@ -245,15 +263,21 @@ def _end_claim(
     """Write the item's next state; `one` is the settlement that ended the claim, if one did."""
     poisoned = verdict.status == model.POISONED
     delay = one.delay if one and not poisoned else 0.0
+    hold = None
+    if one and one.outcome == model.PARK:
+        hold = one.error or ""
+    elif one:
+        error = one.error
     tx.run(
         PUT_BACK,
         (
             *(pool, seq, verdict.status, verdict.attempts, verdict.suspect, verdict.given_back),
-            one.error if one else error,
+            error,
             tx.now + delay,
             tx.now + delay if delay else None,
             tx.now if poisoned else None,
             *((one.token, one.outcome) if one else (None, None)),
+            *(verdict.transients, hold),
         ),
     )
     tx.tally.moved(pool, group, tally.CLAIMED, tally.POISONED if poisoned else tally.PENDING)
@@ -278,49 +302,13 @@ def _last_settled(tx: Transaction, item_id: str) -> tuple[Any, ...]:
     return row
 
 
-# -- releasing ----------------------------------------------------------------------------------
-
-
-def release(
-    tx: Transaction,
-    worker_id: str,
-    *,
-    pool: str | None = None,
-    started: Sequence[str] | None = None,
-    reason: str | None = None,
-) -> tuple[int, int]:
-    """Free the items of a dead worker: how many, and how many of them were poisoned."""
-    rows = tx.run(HELD_BY, (worker_id, pool)).fetchall()
-    poisoned = 0
-    for seq, owner, group, *numbers, item_id in rows:
-        counted = _numbers(numbers)
-        if started is not None and item_id in started and counted.ahead:
-            counted = counted.replace(ahead=0, attempts=counted.attempts + 1)
-        if not counted.ahead:
-            tx.tally.happened(owner, "fail")
-        verdict = retry.after_crash(counted, never_started=started is not None)
-        lost = f"worker {worker_id} was lost" + (f": {reason}" if reason else "")
-        is_out = verdict.status == model.POISONED
-        _end_claim(tx, seq, owner, group, verdict, None, lost if is_out else None)
-        poisoned += is_out
-    return len(rows), poisoned
-
-
-def hand_back(tx: Transaction, worker_id: str) -> int:
-    """Give back what a worker still holds when it leaves in good order."""
-    rows = tx.run(HELD_BY, (worker_id, None)).fetchall()
-    for seq, pool, group, *numbers, _ in rows:
-        verdict = retry.after_failure(_numbers(numbers), model.HAND_BACK)
-        _end_claim(tx, seq, pool, group, verdict, None)
-    return len(rows)
-
-
-def _numbers(numbers: Sequence[int]) -> retry.Tally:
-    attempts, max_retries, ahead, suspect, given_back = numbers
+def tally_of(numbers: Sequence[int]) -> retry.Tally:
+    attempts, max_retries, ahead, suspect, given_back, transients = numbers
     return retry.Tally(
         attempts=attempts,
         max_retries=max_retries,
         ahead=ahead,
         suspect=bool(suspect),
         given_back=given_back,
+        transients=transients,
     )

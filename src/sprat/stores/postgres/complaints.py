@@ -36,9 +36,10 @@ def is_lost_server(error: BaseException) -> bool:
     return isinstance(error, psycopg.OperationalError) and error.sqlstate is None
 
 
-def is_starting(error: BaseException) -> bool:
-    text = str(error)
-    return any(f"the database system is {word}" in text for word in ("start", "shut", "in reco"))
+def is_passing(error: BaseException) -> bool:
+    """Whether the store can soon be opened: the server starts, or a migration met busy clients."""
+    words = (f"the database system is {word}" for word in ("start", "shut", "in reco"))
+    return isinstance(error, LOST_A_RACE) or any(word in str(error) for word in words)
 
 
 def is_hopeless(error: BaseException) -> bool:

@@ -15,6 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sprat.errors import StoreUnavailable
+from sprat.leases import TOUCH_SECONDS
 from sprat.retry import backoff
 from sprat.stores.postgres import complaints, schema
 from sprat.stores.postgres.line import Line
@@ -75,6 +76,7 @@ class Connections:
         self._seats = threading.Semaphore(self.address.connections)
         self._notes = Notes()
         self._notes_lock = threading.Lock()
+        self._marked_at = 0.0  # by the monotonic clock: see marks.py
 
     # -- verbs ------------------------------------------------------------------------------
 
@@ -177,6 +179,17 @@ class Connections:
             except StoreUnavailable:  # statistics are not worth failing for
                 pass
 
+    # -- the mark ---------------------------------------------------------------------------
+
+    def touch_seconds(self) -> float | None:
+        """For a claim, which notes that the store works if the last mark is older than this. None
+        when this process just did it."""
+        now = time.monotonic()
+        if now - self._marked_at < TOUCH_SECONDS:
+            return None
+        self._marked_at = now
+        return TOUCH_SECONDS
+
     # -- connections ------------------------------------------------------------------------
 
     def _with_patience(self, action: Callable[[Link, bool], T]) -> T:
@@ -270,6 +283,7 @@ class Connections:
 
     def _drop(self, link: Link) -> None:
         link.db.close()
+        self._marked_at = 0.0
         self._close_idle()  # they lead to the same server
         self._seats.release()
 
@@ -282,7 +296,7 @@ class Connections:
                 return self._open()
             except psycopg.Error as error:
                 tries += 1
-                if not complaints.is_starting(error) or time.monotonic() > end:
+                if not complaints.is_passing(error) or time.monotonic() > end:
                     raise complaints.translated(error, self.address) from error
                 self._pause(tries)
 

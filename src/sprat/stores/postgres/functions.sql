@@ -4,7 +4,7 @@
 -- docs/learn/protocol.md. Errors for the client carry a code of ours: SP001 an unknown item, SP002
 -- an unknown worker, SP003 a push of which some items, but not all, are there already.
 --
--- Locks are taken in this order everywhere: worker, pool, items, counts.
+-- Locks are taken in this order everywhere: mark, worker, pool, items, counts.
 --
 -- Plans must not depend on statistics that are missing or an hour old: a queue is empty now and
 -- full a minute later. The SET clauses leave the planner one way, by the index made for the query.
@@ -44,18 +44,21 @@ END $$;
 
 -- Complete the given items (unique ids), start one, claim up to n_, in one step. With `again_` the
 -- call repeats one whose reply was lost: what that one claimed (under these tokens) is the answer.
-CREATE OR REPLACE FUNCTION sprat.exchange(
+-- With `touch_` it also notes that the store works (marks.sql). With `quiet_`, where leases have to
+-- be renewed first, it does nothing, and the client calls again.
+CREATE OR REPLACE FUNCTION sprat.exchange_v2(
     pool_ text, worker_ text, incarnation_ int,
     ids_ text[], tokens_ text[], results_ text[],
     start_id_ text, start_token_ text,
-    n_ int, token_ text, ahead_ int, again_ bool
-) RETURNS SETOF sprat.exchanged LANGUAGE plpgsql
+    n_ int, token_ text, ahead_ int, again_ bool, touch_ float8, quiet_ float8
+) RETURNS SETOF sprat.exchanged_v2 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now_ float8;
     may_claim bool := false;
-    head sprat.exchanged;
+    renews bool;
+    head sprat.exchanged_v2;
     worker sprat.worker_registry%ROWTYPE;
     pool sprat.pool%ROWTYPE;
     done int := 0;
@@ -67,6 +70,7 @@ BEGIN
     THEN
         head.now := sprat.clock();
         head.started := true;
+        head.version := coalesce((SELECT version FROM sprat.pool WHERE name = pool_), 0);
         RETURN NEXT head;
         RETURN;
     END IF;
@@ -84,8 +88,17 @@ BEGIN
         IF pool.has_tenants AND may_claim THEN  -- limits and turns: one claim at a time
             SELECT * INTO pool FROM sprat.pool WHERE name = pool_ FOR NO KEY UPDATE;
         END IF;
+        head.version := coalesce(pool.version, 0);
     END IF;
     now_ := sprat.clock();
+    renews := may_claim AND (worker.renewals > 0
+        OR worker.lease_until - now_ < worker.lease_seconds / 2);
+    IF (renews OR touch_ IS NOT NULL) AND quiet_ IS NOT NULL
+        AND NOT (sprat.note_mark(touch_, quiet_)).steady
+    THEN
+        RETURN NEXT head;  -- `now` is NULL: nothing was done
+        RETURN;
+    END IF;
     head.now := now_;
     head.started := true;
     IF ids_ IS NOT NULL THEN
@@ -97,23 +110,24 @@ BEGIN
     END IF;
     RETURN NEXT head;
     IF may_claim AND again_ THEN
-        RETURN QUERY SELECT * FROM sprat.claimed_as(worker_, token_);
+        RETURN QUERY SELECT * FROM sprat.claimed_as_v2(worker_, token_);
         may_claim := NOT FOUND;
     END IF;
-    IF may_claim AND worker.lease_until - now_ < worker.lease_seconds / 2 THEN
+    IF may_claim AND renews THEN
         UPDATE sprat.worker_registry
-        SET last_heartbeat = now_, lease_until = now_ + lease_seconds WHERE worker_id = worker_;
+        SET last_heartbeat = now_, lease_until = now_ + lease_seconds, renewals = 0
+        WHERE worker_id = worker_;
     END IF;
     IF may_claim AND pool.name IS NOT NULL AND coalesce(pool.paused_until, 0) <= now_ THEN
         PERFORM sprat.promote(pool_, now_);
         IF pool.has_lanes THEN
             chosen := sprat.in_turn(pool, n_, worker.capabilities, true);
-            RETURN QUERY SELECT * FROM sprat.take(pool_, chosen, worker_, token_, ahead_, now_);
+            RETURN QUERY SELECT * FROM sprat.take_v2(pool_, chosen, worker_, token_, ahead_, now_);
             PERFORM sprat.count(pool_, grp, -count(*), 0, 0, count(*), 0, 0, 0)
             FROM sprat.work_pool WHERE pool_name = pool_ AND seq = ANY (chosen)
             GROUP BY grp ORDER BY grp;
         ELSE
-            RETURN QUERY SELECT * FROM sprat.take_next(pool_, n_, worker_, token_, ahead_, now_);
+            RETURN QUERY SELECT * FROM sprat.take_next_v2(pool_, n_, worker_, token_, ahead_, now_);
             GET DIAGNOSTICS claimed = ROW_COUNT;
         END IF;
     END IF;
@@ -130,7 +144,7 @@ DECLARE
     now_ float8 := sprat.clock();
 BEGIN
     PERFORM 1 FROM sprat.worker_registry
-    WHERE worker_id = worker_ AND lease_until - now_ >= lease_seconds / 2;
+    WHERE worker_id = worker_ AND lease_until - now_ >= lease_seconds / 2 AND renewals = 0;
     RETURN FOUND
         AND NOT EXISTS (SELECT 1 FROM sprat.work_pool
             WHERE pool_name = pool_ AND status = 'pending' AND run_at IS NULL LIMIT 1)
@@ -236,9 +250,9 @@ END $$;
 
 -- The next items of a pool without lanes. An item that has to run alone can only be the first of a
 -- batch: the batch ends before it.
-CREATE OR REPLACE FUNCTION sprat.take_next(
+CREATE OR REPLACE FUNCTION sprat.take_next_v2(
     pool_ text, n_ int, worker_ text, token_ text, ahead_ int, now_ float8
-) RETURNS SETOF sprat.exchanged LANGUAGE plpgsql AS $$
+) RETURNS SETOF sprat.exchanged_v2 LANGUAGE plpgsql AS $$
 DECLARE
     rows tid[];
     alone bool[];
@@ -257,41 +271,41 @@ BEGIN
         UPDATE sprat.work_pool w SET status = 'claimed', claimed_by = worker_, claimed_at = now_,
             token = token_ || to_hex(w.seq), epoch = w.epoch + 1,
             attempts = w.attempts + (w.ctid = rows[1])::int,
-            ahead = CASE WHEN w.ctid = rows[1] THEN 0 ELSE ahead_ END
+            ahead = CASE WHEN w.ctid = rows[1] THEN 0 ELSE ahead_ END, hold = NULL
         WHERE w.ctid = ANY (rows) AND w.status = 'pending'
         RETURNING w.*)
-    SELECT NULL::float8, NULL::int[], NULL::float8[], NULL::bool, t.ready_at, t.id, t.data,
-           t.attempts + (t.ahead > 0)::int, t.max_retries, t.priority, t.tenant, t.grp, t.key,
-           t.epoch, t.token, t.checkpoint, t.progress, t.progress_note, t.error, t.created_at,
-           t.given_back
+    SELECT NULL::float8, NULL::int[], NULL::float8[], NULL::bool, NULL::int, t.ready_at,
+           t.id, t.data, t.attempts + (t.ahead > 0)::int, t.max_retries, t.priority, t.tenant,
+           t.grp, t.key, t.epoch, t.token, t.checkpoint, t.progress, t.progress_note, t.error,
+           t.created_at, t.given_back, t.task, t.transients
     FROM taken t ORDER BY t.priority DESC, t.seq;
 END $$;
 
 -- These items of a pool, locked already, in this order.
-CREATE OR REPLACE FUNCTION sprat.take(
+CREATE OR REPLACE FUNCTION sprat.take_v2(
     pool_ text, seqs_ bigint[], worker_ text, token_ text, ahead_ int, now_ float8
-) RETURNS SETOF sprat.exchanged LANGUAGE sql AS $$
+) RETURNS SETOF sprat.exchanged_v2 LANGUAGE sql AS $$
     WITH taken AS (
         UPDATE sprat.work_pool w SET status = 'claimed', claimed_by = worker_, claimed_at = now_,
             token = token_ || to_hex(w.seq), epoch = w.epoch + 1,
             attempts = w.attempts + (w.seq = seqs_[1])::int,
-            ahead = CASE WHEN w.seq = seqs_[1] THEN 0 ELSE ahead_ END
+            ahead = CASE WHEN w.seq = seqs_[1] THEN 0 ELSE ahead_ END, hold = NULL
         WHERE w.pool_name = pool_ AND w.seq = ANY (seqs_)
         RETURNING w.*)
-    SELECT NULL::float8, NULL::int[], NULL::float8[], NULL::bool, t.ready_at, t.id, t.data,
-           t.attempts + (t.ahead > 0)::int, t.max_retries, t.priority, t.tenant, t.grp, t.key,
-           t.epoch, t.token, t.checkpoint, t.progress, t.progress_note, t.error, t.created_at,
-           t.given_back
+    SELECT NULL::float8, NULL::int[], NULL::float8[], NULL::bool, NULL::int, t.ready_at,
+           t.id, t.data, t.attempts + (t.ahead > 0)::int, t.max_retries, t.priority, t.tenant,
+           t.grp, t.key, t.epoch, t.token, t.checkpoint, t.progress, t.progress_note, t.error,
+           t.created_at, t.given_back, t.task, t.transients
     FROM taken t ORDER BY array_position(seqs_, t.seq)
 $$;
 
 -- What this worker holds under tokens that begin like this: the answer that was lost.
-CREATE OR REPLACE FUNCTION sprat.claimed_as(worker_ text, token_ text)
-RETURNS SETOF sprat.exchanged LANGUAGE sql AS $$
-    SELECT NULL::float8, NULL::int[], NULL::float8[], NULL::bool, t.ready_at, t.id, t.data,
-           t.attempts + (t.ahead > 0)::int, t.max_retries, t.priority, t.tenant, t.grp, t.key,
-           t.epoch, t.token, t.checkpoint, t.progress, t.progress_note, t.error, t.created_at,
-           t.given_back
+CREATE OR REPLACE FUNCTION sprat.claimed_as_v2(worker_ text, token_ text)
+RETURNS SETOF sprat.exchanged_v2 LANGUAGE sql AS $$
+    SELECT NULL::float8, NULL::int[], NULL::float8[], NULL::bool, NULL::int, t.ready_at,
+           t.id, t.data, t.attempts + (t.ahead > 0)::int, t.max_retries, t.priority, t.tenant,
+           t.grp, t.key, t.epoch, t.token, t.checkpoint, t.progress, t.progress_note, t.error,
+           t.created_at, t.given_back, t.task, t.transients
     FROM sprat.work_pool t
     WHERE t.claimed_by = worker_ AND t.status = 'claimed' AND starts_with(t.token, token_)
     ORDER BY t.ahead > 0, t.seq

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from sprat.stores.postgres.connections import Connections
     from sprat.stores.postgres.transaction import Transaction
 
-ITEM_FIELDS = 23
+ITEM_FIELDS = 26
 WALK_ROWS = 10_000  # looked at by one purge
 
 PUSH = """
-SELECT ids, others FROM sprat.push($1, $2::text[], $3::text[], $4::int[], $5::int[], $6::float8[],
-                                   $7::text[], $8::text[], $9::text[], $10::bool[])
+SELECT ids, others, tasks
+FROM sprat.push_v2($1, $2::text[], $3::text[], $4::int[], $5::int[], $6::float8[], $7::text[],
+                   $8::text[], $9::text[], $10::bool[], $11::text[])
 """
-PUSH_ONE = "SELECT sprat.push_one($1, $2, $3, $4::int, $5::int)"
+PUSH_ONE = "SELECT sprat.push_one_v2($1, $2, $3, $4::int, $5::int, $6)"
 GET = f"SELECT {ITEM_COLUMNS} FROM sprat.work_pool WHERE id = $1"
 SEQ_OF = "SELECT seq FROM sprat.work_pool WHERE id = $1"
 LIST = f"""
@@ -67,18 +68,19 @@ SELECT coalesce(sum(pending), 0)::bigint, coalesce(sum(delayed), 0)::bigint,
 FROM sprat.pool_count WHERE pool_name = $1 AND ($2::text IS NULL OR grp = $2)
 """
 LOCK = """
-SELECT id, seq, pool_name, grp, status, run_at FROM sprat.work_pool
+SELECT id, pool_name, grp, status, run_at, claimed_by FROM sprat.work_pool
 WHERE id = ANY ($1::text[]) ORDER BY id FOR NO KEY UPDATE
 """
 CANCEL = """
 UPDATE sprat.work_pool SET status = 'cancelled', finished_at = $2, run_at = NULL, token = NULL,
-       claimed_by = NULL, ahead = 0
+       claimed_by = NULL, ahead = 0, hold = NULL
 WHERE id = $1
 """
 REQUEUE = """
 UPDATE sprat.work_pool SET status = 'pending', finished_at = NULL, run_at = NULL, ready_at = $2,
-       attempts = 0, suspect = false, given_back = 0, claimed_by = NULL, claimed_at = NULL,
-       result = NULL, checkpoint = NULL, progress = NULL, progress_note = NULL
+       attempts = 0, suspect = false, given_back = 0, transients = 0,
+       claimed_by = NULL, claimed_at = NULL, hold = NULL, result = NULL, checkpoint = NULL,
+       progress = NULL, progress_note = NULL
 WHERE id = $1
 """
 # Materialized: a plan that ran the inner query once for each row would delete beyond the limit.
@@ -102,8 +104,8 @@ SET_PURGED_TO = "UPDATE sprat.pool SET purged_to = $2 WHERE name = $1"
 
 
 def push(connections: Connections, pool: str, items: Sequence[model.NewItem]) -> list[str]:
-    if len(items) == 1 and not any(items[0][4:]):
-        connections.call(PUSH_ONE, (pool, *items[0][:4]))
+    if len(items) == 1 and not any(items[0][4:9]):
+        connections.call(PUSH_ONE, (pool, *items[0][:4], items[0].task))
         return [items[0].id]
     values = (pool, *_columns(items))
     if values[8] is not None:  # with keys: payloads may have to be compared before the commit
@@ -119,22 +121,23 @@ def push_joined(
 
 
 def _push(tx: Transaction, values: tuple[Any, ...], items: Sequence[model.NewItem]) -> list[str]:
-    ids, others = tx.run(PUSH, values).fetchall()[0]
+    ids, others, tasks = tx.run(PUSH, values).fetchall()[0]
     if ids is None:
         return [item.id for item in items]
-    for item, known, other in zip(items, ids, others, strict=True):
+    for item, known, other, task in zip(items, ids, others, tasks, strict=True):
         if known != item.id:
-            _check_same_payload(known, other, item)
+            _check_same_job(known, other, task, item)
     return list(ids)
 
 
 def _columns(items: Sequence[model.NewItem]) -> list[Any]:
     """The items column by column. Where all have the same value, it is sent once."""
     columns = (list(column) for column in zip(*items, strict=True))
-    ids, data, retries, priority, delay, tenant, group, key, backlog, _ = columns
+    ids, data, retries, priority, delay, tenant, group, key, backlog, task = columns
     return [
         *(texts(ids), texts(data), _short(retries), _short(priority), _short(delay)),
         *(_labels(tenant), _labels(group), texts(key) if any(key) else None, _short(backlog)),
+        _labels(task),
     ]
 
 
@@ -146,8 +149,11 @@ def _labels(column: list[str | None]) -> str | None:
     return texts(_short([value or "" for value in column])) if any(column) else None
 
 
-def _check_same_payload(known: str, stored: str, item: model.NewItem) -> None:
+def _check_same_job(known: str, stored: str, task: str | None, item: model.NewItem) -> None:
     import json
+
+    if task != item.task:
+        raise KeyConflict(f"the key {item.key!r} already names item {known} with another task")
 
     before, sent = (json.dumps(json.loads(text), sort_keys=True) for text in (stored, item.data))
     if before != sent:
@@ -212,10 +218,12 @@ def _move(
     for item_id in dict.fromkeys(item_ids):
         if item_id not in found:
             raise UnknownItem(f"the store has no item {item_id!r}")
-        _, _, owner, group, status, run_at = found[item_id]
+        _, owner, group, status, run_at, claimed_by = found[item_id]
         if owner != pool or status not in movable:
             continue
         changes.append((item_id, tx.now))
+        if status == model.CLAIMED:
+            tx.taken_from.add(claimed_by)
         tx.tally.moved(pool, group, tally.COLUMN[status], to)
         if run_at is not None:
             tx.tally.count(pool, group, tally.DELAYED, -1)

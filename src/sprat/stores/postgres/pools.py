@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sprat import jsontext, model
 from sprat.payload import settings_from
-from sprat.stores.postgres import items, statistics
+from sprat.stores.postgres import items, marks, statistics
 from sprat.stores.postgres.rows import SUSPENDED
 
 TYPE_CHECKING = False
@@ -19,18 +19,23 @@ CHECK_SECONDS = 10.0  # a pass that was asked for has begun by then, or its star
 KEEP_TURNS = 100_000  # a tenant whose last turn is further back counts as new
 
 NAMES = "SELECT name FROM sprat.pool ORDER BY name"
-STATE = "SELECT settings, version, paused_until, sprat.clock() FROM sprat.pool WHERE name = $1"
+STATE = """
+SELECT settings, version, paused_until, pause_reason, sprat.clock()
+FROM sprat.pool WHERE name = $1
+"""
 ADD = "INSERT INTO sprat.pool (name) VALUES ($1) ON CONFLICT DO NOTHING"
 LOCK = "SELECT settings, version FROM sprat.pool WHERE name = $1 FOR NO KEY UPDATE"
 CONFIGURE = "UPDATE sprat.pool SET settings = $2, version = version + 1 WHERE name = $1"
 PAUSE = """
-INSERT INTO sprat.pool (name, paused_until) VALUES ($1, $2)
-ON CONFLICT (name) DO UPDATE SET paused_until = excluded.paused_until
+INSERT INTO sprat.pool (name, paused_until, pause_reason) VALUES ($1, $2, $3)
+ON CONFLICT (name) DO UPDATE
+SET paused_until = excluded.paused_until, pause_reason = excluded.pause_reason
 """
 HOLD_OFF = """
-INSERT INTO sprat.pool AS p (name, paused_until) VALUES ($1, $2)
+INSERT INTO sprat.pool AS p (name, paused_until, pause_reason) VALUES ($1, $2, $3)
 ON CONFLICT (name) DO UPDATE
-SET paused_until = greatest(coalesce(p.paused_until, 0), excluded.paused_until)
+SET paused_until = excluded.paused_until, pause_reason = excluded.pause_reason
+WHERE excluded.paused_until > coalesce(p.paused_until, 0)
 """
 WAS_ASKED = """
 SELECT check_asked_at IS NOT NULL AND sprat.clock() - check_asked_at < $2
@@ -67,15 +72,25 @@ def state(tx: Transaction, pool: str) -> model.PoolState:
     row = tx.run(STATE, (pool,)).fetchone()
     if row is None:
         return model.PoolState(name=pool, settings=model.PoolSettings())
-    settings, version, paused_until, now = row
-    paused = paused_until is not None and paused_until > now
+    settings, version, paused_until, reason, now = row
+    paused, left, reason = pause_at(now, paused_until, reason)
     return model.PoolState(
         name=pool,
         settings=settings_from(settings),
         version=version,
         paused=paused,
-        paused_seconds=paused_until - now if paused and paused_until < FOREVER else None,
+        paused_seconds=left,
+        pause_reason=reason,
     )
+
+
+def pause_at(
+    now: float, until: float | None, reason: str | None
+) -> tuple[bool, float | None, str | None]:
+    """Whether the pool is paused, for how long (None: until resumed), and why."""
+    if until is None or until <= now:
+        return False, None, None
+    return True, until - now if until < FOREVER else None, reason
 
 
 def configure(tx: Transaction, pool: str, settings: str, version: int | None) -> bool:
@@ -91,24 +106,31 @@ def configure(tx: Transaction, pool: str, settings: str, version: int | None) ->
     return True
 
 
-def pause(tx: Transaction, pool: str, seconds: float | None) -> None:
+def pause(tx: Transaction, pool: str, seconds: float | None, reason: str | None) -> None:
     until = FOREVER if seconds is None else tx.now + seconds if seconds else None
-    tx.run(PAUSE, (pool, until))
+    tx.run(PAUSE, (pool, until, None if until is None else reason))
     tx.rings.add(pool)
 
 
-def hold_off(tx: Transaction, pool: str, seconds: float) -> None:
-    tx.run(HOLD_OFF, (pool, tx.now + seconds))
+def hold_off(tx: Transaction, pool: str, seconds: float, reason: str | None) -> None:
+    tx.run(HOLD_OFF, (pool, tx.now + seconds, reason))
+
+
+def begin_check(connections: Connections, pool: str) -> None:
+    marks.note(connections)
+    connections.repeatable(lambda tx: tx.run(ASK, (pool, None)))
 
 
 def request_check(connections: Connections, pool: str, max_workers: int) -> bool:
     rows = connections.call(WAS_ASKED, (pool, CHECK_SECONDS))
     if not rows or rows[0][0]:
         return False  # the usual answer in a burst: without a lock
+    marks.note(connections)
     return connections.write(_request_check, pool, max_workers)
 
 
 def _request_check(tx: Transaction, pool: str, max_workers: int) -> bool:
+    marks.check(tx)
     row = tx.run(LOCK_CHECK, (pool,)).fetchone()
     if row is None or (row[0] is not None and tx.now - row[0] < CHECK_SECONDS):
         return False

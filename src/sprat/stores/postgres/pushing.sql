@@ -1,11 +1,11 @@
 -- Pushing: one call is one round trip, one transaction. See functions.sql.
 
 -- Store these items, all or none. An array with one value stands for the same value in every item.
--- `ids` are those of earlier pushes for known keys, `others` what those earlier items carry.
-CREATE OR REPLACE FUNCTION sprat.push(
+-- `ids` are those of earlier pushes for known keys, `others` and `tasks` what those items carry.
+CREATE OR REPLACE FUNCTION sprat.push_v2(
     pool_ text, ids_ text[], data_ text[], max_retries_ int[], priority_ int[], delay_ float8[],
-    tenant_ text[], grp_ text[], key_ text[], backlog_ bool[],
-    OUT ids text[], OUT others text[]
+    tenant_ text[], grp_ text[], key_ text[], backlog_ bool[], task_ text[],
+    OUT ids text[], OUT others text[], OUT tasks text[]
 ) LANGUAGE plpgsql
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -17,15 +17,17 @@ BEGIN
     FOR change IN
         WITH stored AS (
             INSERT INTO sprat.work_pool (id, pool_name, data, status, max_retries, priority, tenant,
-                                         grp, key, created_at, ready_at, run_at)
+                                         grp, key, created_at, ready_at, run_at, task)
             SELECT id, pool_, data,
                    CASE WHEN coalesce(parked, backlog_[1]) THEN 'backlog' ELSE 'pending' END,
                    coalesce(retries, max_retries_[1]), coalesce(priority, priority_[1]),
                    coalesce(tenant, tenant_[1], ''), coalesce(grp, grp_[1], ''), key,
-                   now_, coalesce(due, now_), due
-            FROM unnest(ids_, data_, max_retries_, priority_, delay_, tenant_, grp_, key_, backlog_)
+                   now_, coalesce(due, now_), due,
+                   nullif(coalesce(task, task_[1]), '')
+            FROM unnest(ids_, data_, max_retries_, priority_, delay_, tenant_, grp_, key_, backlog_,
+                        task_)
                  WITH ORDINALITY AS given (id, data, retries, priority, delay, tenant, grp, key,
-                                           parked, place),
+                                           parked, task, place),
                  LATERAL (SELECT CASE WHEN coalesce(delay, delay_[1]) > 0
                                        AND coalesce(parked, backlog_[1]) IS NOT TRUE
                                  THEN now_ + coalesce(delay, delay_[1]) END) AS at (due)
@@ -43,8 +45,8 @@ BEGIN
     END LOOP;
     IF key_ IS NOT NULL THEN
         SELECT array_agg(coalesce(w.id, given.id) ORDER BY place),
-               array_agg(w.data ORDER BY place)
-        INTO ids, others
+               array_agg(w.data ORDER BY place), array_agg(w.task ORDER BY place)
+        INTO ids, others, tasks
         FROM unnest(ids_, key_) WITH ORDINALITY AS given (id, key, place)
         LEFT JOIN sprat.work_pool w ON w.pool_name = pool_ AND w.key = given.key;
     ELSIF added > 0 AND added < cardinality(ids_) THEN
@@ -59,8 +61,8 @@ END $$;
 -- One item without a key, a delay, a tenant or a group: what most pushes are. Whoever may claim at
 -- all can take it, so who waits is told that there is work: it need not look before it claims.
 -- The rows that count and note it nearly always exist, and are written here: a call costs more.
-CREATE OR REPLACE FUNCTION sprat.push_one(
-    pool_ text, id_ text, data_ text, max_retries_ int, priority_ int
+CREATE OR REPLACE FUNCTION sprat.push_one_v2(
+    pool_ text, id_ text, data_ text, max_retries_ int, priority_ int, task_ text
 ) RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -74,8 +76,8 @@ BEGIN
         PERFORM sprat.know_pool(pool_, false, false);
     END IF;
     INSERT INTO sprat.work_pool (id, pool_name, data, status, max_retries, priority, tenant, grp,
-                                 created_at, ready_at)
-    VALUES (id_, pool_, data_, 'pending', max_retries_, priority_, '', '', now_, now_)
+                                 created_at, ready_at, task)
+    VALUES (id_, pool_, data_, 'pending', max_retries_, priority_, '', '', now_, now_, task_)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RETURN;

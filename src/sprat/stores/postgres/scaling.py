@@ -5,7 +5,7 @@ from __future__ import annotations
 from sprat import jsontext, limits, model
 from sprat.backend import WorkerRef
 from sprat.payload import settings_from
-from sprat.stores.postgres import items, statistics, workers
+from sprat.stores.postgres import items, marks, pools, statistics, workers
 from sprat.stores.postgres.rows import WORKER_COLUMNS, worker_of
 
 TYPE_CHECKING = False
@@ -20,7 +20,13 @@ SELECT version, last_up_at, last_down_at, launch_failures, last_launch_failure_a
 FROM sprat.scale_set WHERE pool_name = $1 AND grp = $2
 """
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('sprat.scaling ' || $1, 0))"
-POOL = "SELECT paused_until, has_tenants, settings FROM sprat.pool WHERE name = $1"
+POOL = """
+SELECT paused_until, pause_reason, has_tenants, settings FROM sprat.pool WHERE name = $1
+"""
+PARKED = """
+SELECT coalesce(task, ''), count(*) FROM sprat.work_pool
+WHERE pool_name = $1 AND hold IS NOT NULL AND ($2::text IS NULL OR grp = $2) GROUP BY task
+"""
 READY_BY_TENANT = """
 SELECT tenant, count(*) FROM sprat.work_pool
 WHERE pool_name = $1 AND status = 'pending' AND run_at IS NULL AND tenant <> ''
@@ -97,7 +103,9 @@ DECISION_FIELDS = (
 
 def observe(tx: Transaction, pool: str, group: str | None, window: float) -> model.Snapshot:
     version, last_up, last_down, failures, failed_at = _scale_set(tx, pool, group)
-    paused_until, has_tenants, settings = tx.run(POOL, (pool,)).fetchone() or (None, False, "")
+    row = tx.run(POOL, (pool,)).fetchone() or (None, None, False, "")
+    paused_until, pause_reason, has_tenants, settings = row
+    paused, paused_seconds, reason = pools.pause_at(tx.now, paused_until, pause_reason)
     live = tx.run(LIVE, (pool, tx.now, group)).fetchall()
     return model.Snapshot(
         pool=pool,
@@ -109,7 +117,10 @@ def observe(tx: Transaction, pool: str, group: str | None, window: float) -> mod
         workers=tuple(worker_of(row) for row in live),
         oldest_ready_seconds=_oldest(tx, pool, group),
         next_due_seconds=_next_due(tx, pool, group),
-        paused=paused_until is not None and paused_until > tx.now,
+        paused=paused,
+        paused_seconds=paused_seconds,
+        pause_reason=reason,
+        parked=dict(tx.run(PARKED, (pool, group)).fetchall()),
         last_up_at=last_up,
         last_down_at=last_down,
         launch_failures=failures,
@@ -150,10 +161,11 @@ def record(
     tell the repetition that the decision is its own."""
     pool, group = decision.pool, decision.group
     tx.run(LOCK, (pool,))
+    marks.check(tx)
     if _scale_set(tx, pool, group)[0] != version:
         return _recorded_before(tx, version, decision, worker_ids) if tx.again else None
     if decision.launch:
-        workers.reap(tx, pool, None)  # or who is not counted now could come back later
+        workers.reap_checked(tx, pool, None)  # or who is not counted now could come back later
     live = tx.one(COUNT_LIVE, (pool, tx.now, group))
     if decision.launch and live + decision.launch > decision.max_workers:
         return None

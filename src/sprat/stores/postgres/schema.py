@@ -3,7 +3,7 @@
 The version is a row of `meta`. A migration may only add (expand), so older clients go on working;
 what they can no longer work with is dropped in a later release (contract), which then raises
 `needs`: the oldest client version that may use the store. Functions are replaced as a whole by the
-newest client that comes, and keep their signatures.
+newest client that comes, and keep their signatures; one that needs another gets another name.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     Db = psycopg.Connection[tuple[Any, ...]]
 
-VERSION = 1
+VERSION = 2
 FIRST = 1  # what schema.sql creates
-NEEDS = 1
-MIGRATIONS: Mapping[int, str] = {}  # version -> SQL that leads to it from the one before
+NEEDS = 2
+MIGRATIONS: Mapping[int, str] = {2: "version_2.sql"}  # the files that lead to a version
 OLDEST_SERVER = 130000
 
 STATE = """
@@ -89,10 +89,8 @@ def _create_or_migrate(db: Db, address: Address, names: Names) -> None:
             return
         row = _state(db, names)
         version = row[2] if row else VERSION
-        for step in range(version + 1, VERSION + 1):
-            db.execute(names[MIGRATIONS[step]])
         if version < VERSION:
-            _replace_functions(db, names)
+            _migrate(db, names, version)
 
 
 def _create(db: Db, address: Address, names: Names) -> None:
@@ -104,11 +102,13 @@ def _create(db: Db, address: Address, names: Names) -> None:
     if not _one(db, names[HAS_SCHEMA]):
         db.execute(f"CREATE SCHEMA {address.schema}")
     db.execute(names[_text("schema.sql")])
-    _replace_functions(db, names)
+    _migrate(db, names, FIRST)
 
 
-def _replace_functions(db: Db, names: Names) -> None:
-    for file in ("lanes.sql", "functions.sql", "pushing.sql"):
+def _migrate(db: Db, names: Names, version: int) -> None:
+    for step in range(version + 1, VERSION + 1):
+        db.execute(names[_text(MIGRATIONS[step])])
+    for file in ("lanes.sql", "marks.sql", "functions.sql", "pushing.sql"):
         db.execute(names[_text(file)])
     psycopg.RawCursor(db).execute(names[SET_META], (str(VERSION), str(NEEDS)))
 

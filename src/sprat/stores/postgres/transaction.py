@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CLOCK = "SELECT sprat.clock()"
 COUNT = "SELECT sprat.count($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 RING = "SELECT sprat.ring($1)"
+TELL = "SELECT pg_notify('sprat.cancel', $1)"
 _ADD_STATS = """
 INSERT INTO sprat.pool_stats AS s
 SELECT pool, width, at, kind, bin, sprat.shard(), n, total, squares
@@ -41,7 +42,7 @@ class Transaction:
     it, so its rows have to be fetched by then. Statements name the schema `sprat`; `names` has
     them for the schema that is really used."""
 
-    __slots__ = ("_line", "_now", "again", "cursor", "names", "rings", "tally")
+    __slots__ = ("_line", "_now", "again", "cursor", "names", "rings", "taken_from", "tally")
 
     def __init__(
         self, cursor: Cursor, names: Names, *, again: bool = False, line: Line | None = None
@@ -52,6 +53,7 @@ class Transaction:
         self.again = again  # an earlier try may have been committed: its reply was lost
         self.tally = Tally()
         self.rings: set[str] = set()  # pools whose waiters should look again
+        self.taken_from: set[str] = set()  # workers that lost a claim without having settled it
         self._now: float | None = None
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> Cursor:
@@ -81,12 +83,18 @@ class Transaction:
             self._now = float(self.one(CLOCK))
         return self._now
 
+    @now.setter
+    def now(self, moment: float) -> None:
+        self._now = moment
+
     def finish(self) -> None:
         """Write the counts, in one order everywhere so that no two transactions wait for each
         other, and wake who waits."""
         self.run_many(COUNT, [(*key, *self.tally.counts[key]) for key in sorted(self.tally.counts)])
         for pool in sorted(self.rings):
             self.run(RING, (pool,))
+        for worker_id in sorted(self.taken_from):
+            self.run(TELL, (worker_id,))
 
     def add_stats(self, rows: Sequence[Row], *, later: bool = False) -> None:
         if rows:

@@ -9,19 +9,16 @@ listen, and the looks come more often.
 
 from __future__ import annotations
 
-import os
 import select
 import threading
 import time
 
 import psycopg
 
-from sprat.stores.postgres.connections import connect
+from sprat.stores.postgres.listener import Listener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from sprat.backend import WorkerRef
     from sprat.stores.postgres.connections import Connections
 
@@ -75,9 +72,7 @@ class Ear:
     def __init__(self, connections: Connections, free: list[Ear]) -> None:
         self._connections = connections
         self._free = free
-        self._db: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._pid = 0
-        self._inherited: list[object] = []
+        self._listener = Listener(connections.address, "bell")
         self._told: dict[str, float] = {}  # pools that know of us, until when
         self.patience = LOOK_AGAIN_SECONDS
 
@@ -94,8 +89,8 @@ class Ear:
             return
         self.patience = LOOK_AGAIN_SECONDS
         try:
-            self._open().pgconn.consume_input()
-            self._is_called()
+            self._listener.open()
+            self._listener.read()
         except psycopg.Error:  # the look says what is wrong, or finds the server there again
             self.close()
         if time.monotonic() > self._told.get(pool, 0.0):
@@ -103,43 +98,21 @@ class Ear:
             if is_noted:  # a pool that does not exist yet has no place for it: its first push calls
                 self._told[pool] = time.monotonic() + TELL_AGAIN_SECONDS
 
-    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
-        if self._pid != os.getpid():
-            if self._db is not None:  # the parent's: neither used nor closed
-                self._inherited.append(self._db)
-                os.close(self._db.fileno())
-            self._db, self._pid = None, os.getpid()
-        if self._db is None:
-            self._db = connect(self._connections.address)
-            self._db.execute(f'LISTEN "{self._connections.address.schema}.bell"')
-        return self._db
-
     def hears(self, pool: str, *, within: float) -> bool:
         """Sleep until somebody calls or the time is up; whether it was called that work for
         anybody is there: then there is no need to look."""
-        if self._db is None:
+        if not self._listener.is_open:
             threading.Event().wait(within)
             return False
         poll = select.poll()
-        poll.register(self._db.fileno(), select.POLLIN)
+        poll.register(self._listener.open(), select.POLLIN)
         if not poll.poll(max(0.0, within) * 1000):
             return False
         try:
-            self._db.pgconn.consume_input()
-            return self._is_called(f"{pool} ready".encode())
+            return f"{pool} ready".encode() in self._listener.read()
         except psycopg.Error:  # the look says what is wrong, or finds the server there again
             self.close()
             return False
 
-    def _is_called(self, wanted: bytes = b"") -> bool:
-        """Whether this is among the calls that came; all of them are over then."""
-        assert self._db is not None
-        found = False
-        while (call := self._db.pgconn.notifies()) is not None:
-            found = found or call.extra == wanted
-        return found
-
     def close(self) -> None:
-        if self._db is not None and self._pid == os.getpid():
-            self._db.close()
-        self._db = None
+        self._listener.close()

@@ -3,10 +3,10 @@ row first; a claim shares that lock, so that nobody is given work and taken for 
 
 from __future__ import annotations
 
-from sprat import jsontext, model
+from sprat import jsontext, model, tally
 from sprat.backend import too_late
 from sprat.errors import UnknownWorker
-from sprat.stores.postgres import claims
+from sprat.stores.postgres import marks, releasing
 from sprat.stores.postgres.rows import WORKER_COLUMNS, worker_of
 
 TYPE_CHECKING = False
@@ -38,16 +38,34 @@ ON CONFLICT (worker_id) DO UPDATE SET status = 'active', host = $2, pid = $3,
     capabilities = $4::text[], pool_id = coalesce($5, w.pool_id), started_at = $6,
     last_heartbeat = $6, incarnation = w.incarnation + 1, lease_seconds = $7,
     lease_until = $6::float8 + $7, metadata = $8, reason = NULL, ended_at = NULL,
-    current_task_id = NULL
+    current_task_id = NULL, renewals = 0
 """
 BEAT = """
 UPDATE sprat.worker_registry SET last_heartbeat = $2, lease_until = $2::float8 + lease_seconds,
-       current_task_id = $3, metadata = coalesce($4, metadata)
+       current_task_id = $3, metadata = coalesce($4, metadata), renewals = 0
 WHERE worker_id = $1
+"""
+KEEP_ALIVE = """
+WITH moment AS MATERIALIZED (SELECT sprat.clock() AS now), live AS (
+    SELECT worker_id FROM sprat.worker_registry
+    WHERE worker_id = ANY ($1::text[]) AND status IN ('starting', 'active', 'terminating')
+    ORDER BY worker_id FOR NO KEY UPDATE)
+UPDATE sprat.worker_registry w SET last_heartbeat = now, lease_until = now + w.lease_seconds,
+       renewals = 0
+FROM moment, live WHERE w.worker_id = live.worker_id RETURNING 1
 """
 HOLDS = """
 SELECT w.id, w.token FROM unnest($1::text[], $2::text[]) AS given (id, token)
 JOIN sprat.work_pool w ON w.id = given.id AND w.token = given.token AND w.status = 'claimed'
+"""
+PARKED = """
+SELECT id, grp, run_at FROM sprat.work_pool
+WHERE pool_name = $1 AND hold IS NOT NULL AND task = ANY ($2::text[])
+ORDER BY id FOR NO KEY UPDATE
+"""
+UNPARK = """
+UPDATE sprat.work_pool SET hold = NULL, run_at = NULL, ready_at = least(ready_at, $2)
+WHERE id = ANY ($1::text[])
 """
 MOVE = """
 UPDATE sprat.worker_registry SET status = $2, reason = coalesce($3, reason),
@@ -97,7 +115,7 @@ def register(tx: Transaction, worker: model.WorkerRegistration) -> model.WorkerR
     if worker.reserved and not _may_come(row, worker):
         return too_late(_required(tx, worker.worker_id), worker)
     if row is not None:
-        claims.release(tx, worker.worker_id, reason="it registered again")
+        releasing.release(tx, worker.worker_id, reason="it registered again")
     capabilities = list(worker.capabilities)
     if worker.reserved and row is not None:
         launched_with = row[5]
@@ -113,8 +131,22 @@ def register(tx: Transaction, worker: model.WorkerRegistration) -> model.WorkerR
         tx.run(RESET_LAUNCH_FAILURES, (row[3], row[4]))
     registered = _required(tx, worker.worker_id)
     if row is None and registered.incarnation > 1:  # somebody else came in between
-        claims.release(tx, worker.worker_id, reason="it registered again")
+        releasing.release(tx, worker.worker_id, reason="it registered again")
+    if worker.tasks and registered.pool_id is not None:
+        _unpark(tx, registered.pool_id, list(worker.tasks))
     return registered
+
+
+def _unpark(tx: Transaction, pool: str, tasks: list[str]) -> None:
+    """Make the items ready that waited for a worker that knows their task."""
+    parked = tx.run(PARKED, (pool, tasks)).fetchall()
+    if not parked:
+        return
+    tx.run(UNPARK, ([item_id for item_id, _, _ in parked], tx.now))
+    for _, group, run_at in parked:
+        if run_at is not None:
+            tx.tally.count(pool, group, tally.DELAYED, -1)
+    tx.rings.add(pool)
 
 
 def _may_come(row: tuple[Any, ...] | None, worker: model.WorkerRegistration) -> bool:
@@ -135,7 +167,7 @@ def heartbeat(
     tx: Transaction, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
 ) -> model.Heartbeat:
     row = _state(tx, worker.worker_id)
-    lost = _lost(tx, holding) if holding else ()
+    lost = lost_of(tx, holding)
     if worker.incarnation not in (None, row[1]):
         return model.Heartbeat(status=model.LOST, lost=lost)
     if row[0] in (model.ACTIVE, model.TERMINATING):
@@ -145,7 +177,13 @@ def heartbeat(
     return model.Heartbeat(status=row[0], lost=lost)
 
 
-def _lost(tx: Transaction, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+def keep_alive(tx: Transaction, worker_ids: Sequence[str]) -> int:
+    return len(tx.run(KEEP_ALIVE, (list(worker_ids),)).fetchall())
+
+
+def lost_of(tx: Transaction, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+    if not holding:
+        return ()
     ids, tokens = ([claim[place] for claim in holding] for place in (0, 1))
     held = set(tx.run(HOLDS, (ids, tokens)).fetchall())
     return tuple(claim.item_id for claim in holding if tuple(claim) not in held)
@@ -179,9 +217,9 @@ def update_status(
     if now in model.ENDED or _rank(status) < _rank(now):
         return False
     if status == model.TERMINATED:
-        claims.hand_back(tx, worker.worker_id)
+        releasing.hand_back(tx, worker.worker_id)
     elif status == model.LOST:
-        claims.release(tx, worker.worker_id, started=started, reason=reason)
+        releasing.release(tx, worker.worker_id, started=started, reason=reason)
         if now == model.STARTING:
             tx.run(ADD_LAUNCH_FAILURE, (pool, group, tx.now))
     ended = tx.now if status in model.ENDED else None
@@ -195,6 +233,11 @@ def _rank(status: str) -> int:
 
 
 def reap(tx: Transaction, pool: str | None, threshold: float | None) -> model.Reaped:
+    marks.check(tx)
+    return reap_checked(tx, pool, threshold)
+
+
+def reap_checked(tx: Transaction, pool: str | None, threshold: float | None) -> model.Reaped:
     stale = tx.run(STALE, (pool, threshold, tx.now)).fetchall()
     lost: list[str] = []
     expired: list[str] = []
@@ -207,7 +250,7 @@ def reap(tx: Transaction, pool: str | None, threshold: float | None) -> model.Re
             continue
         lost.append(worker_id)
         tx.run(MOVE, (worker_id, model.LOST, LEASE_ENDED, tx.now))
-        freed, out = claims.release(tx, worker_id, reason=LEASE_ENDED)
+        freed, out = releasing.release(tx, worker_id, reason=LEASE_ENDED)
         released += freed
         poisoned += out
     return model.Reaped(
