@@ -6,7 +6,7 @@ import os
 import sys
 
 from sprat import config, model
-from sprat.cli import DONE, FAILED
+from sprat.cli import DONE, FAILED, blockers
 from sprat.cli.arguments import Parser
 from sprat.cli.output import GREEN, RED, YELLOW, document, duration, number, one_line, paint
 from sprat.cli.probe import complaint
@@ -183,6 +183,10 @@ def _fleet(store: Store) -> Iterator[Finding]:
         yield Finding(check="workers", state=WARN, detail=detail)
     else:
         yield Finding(check="workers", state=OK, detail=f"{len(live)} there, none stale")
+    if renewed := sum(worker.renewals > 0 for worker in live):
+        detail = f"{renewed} of them {'has' if renewed == 1 else 'have'} a fresh lease since an "
+        detail += "outage of the store, and no heartbeat since then"
+        yield Finding(check="workers", state=OK, detail=detail)
 
 
 def _triggers(store: Store) -> Iterator[Finding]:
@@ -207,6 +211,7 @@ def _pool(store: Store, name: str) -> Iterator[Finding]:
     seen = store.pool(name).observe()
     program = settings.command[0] if settings.command else None
     what = settings.handler or settings.machine or program
+    yield from _waiting(store, name, seen, settings)
     if what is None:
         state = WARN if seen.counts.pending else OK
         yield Finding(check=name, state=state, detail="no handler and no command in its settings")
@@ -219,14 +224,35 @@ def _pool(store: Store, name: str) -> Iterator[Finding]:
     if seen.launch_failures:
         detail = f"{seen.launch_failures} launches in a row failed: `sprat explain {name}`"
         yield Finding(check=name, state=WARN, detail=detail)
-    if seen.paused:
-        yield Finding(check=name, state=WARN, detail=f"paused: `sprat resume {name}` ends that")
     if seen.counts.ready and not seen.workers and not seen.paused:
         detail = f"{seen.counts.ready} ready and no worker: `sprat check {name}` starts some"
         yield Finding(check=name, state=WARN, detail=detail)
     if seen.counts.poisoned:
         detail = f"{seen.counts.poisoned} poisoned: `sprat jobs list {name} --status poisoned`"
         yield Finding(check=name, state=WARN, detail=detail)
+
+
+def _waiting(
+    store: Store, name: str, seen: model.Snapshot, settings: model.PoolSettings
+) -> Iterator[Finding]:
+    """What keeps jobs waiting that workers alone do not end."""
+    if seen.paused:
+        detail = blockers.pause(seen.paused_seconds, seen.pause_reason)
+        yield Finding(check=name, state=WARN, detail=f"{detail}; `sprat resume {name}` ends that")
+    for sentence in blockers.held(seen.parked):
+        advice = f"deploy code that has it, or cancel them: `sprat jobs list {name}`"
+        yield Finding(check=name, state=WARN, detail=f"{sentence}; {advice}")
+    items = blockers.retrying(store.pool(name), seen.counts)
+    bound = settings.max_transient
+    if close := [item for item in items if blockers.is_close(item, bound)]:
+        yield Finding(check=name, state=WARN, detail=_close_to_bound(close, bound))
+
+
+def _close_to_bound(items: Sequence[model.WorkItem], bound: int | None) -> str:
+    worst = items[0]
+    which = f"such as {worst.id} with {blockers.transients(worst, bound)} transient failures"
+    error = (worst.error or "no error kept").partition("\n")[0]
+    return f"{number(len(items), 'job')} near or past max_transient, {which}: {error}"
 
 
 def _launcher(pool: str, settings: model.PoolSettings) -> Iterator[Finding]:

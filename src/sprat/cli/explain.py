@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sprat import checker, model, scale_set
-from sprat.cli import DONE
+from sprat.cli import DONE, blockers
 from sprat.cli.arguments import Parser, whole
-from sprat.cli.output import document, duration, one_line, width
+from sprat.cli.output import document, duration, one_line, paragraph
 from sprat.cli.target import known_pool, open_existing, store_now
 from sprat.settings import has_processor
 
@@ -51,6 +51,7 @@ def situation(store: Store, pool: str, n: int) -> dict[str, Any]:
     led = scale_set.in_force(store.backend, pool, None, settings)
     return {
         "pool": pool,
+        **blockers.fields(store.pool(pool).observe()),
         "now": checker.check(store, pool, dry_run=True, settings=led or settings),
         "has_processor": has_processor(settings),
         "controller": scale_set.leader(store.backend, pool),
@@ -61,7 +62,11 @@ def situation(store: Store, pool: str, n: int) -> dict[str, Any]:
 
 def _print(pool: Mapping[str, Any], now: float) -> None:
     seen: checker.Checked = pool["now"]
-    _line(f"{pool['pool']}: {seen.reason}", 0)
+    paragraph(f"{pool['pool']}: {seen.reason}")
+    if pool["paused"]:
+        paragraph(blockers.pause(pool["paused_seconds"], pool["pause_reason"]))
+    for sentence in blockers.held(pool["parked"]):
+        paragraph(sentence)
     if not pool["has_processor"]:
         print("nobody is started: it has no handler and no command, `sprat apply` gives it one")
     if pool["controller"]:
@@ -74,28 +79,20 @@ def _print(pool: Mapping[str, Any], now: float) -> None:
     for worker in pool["lost"]:
         when = duration(max(0.0, now - worker.last_heartbeat))
         what = "never came to work" if worker.pid is None else "was at work"
-        _line(f"{when} ago  {worker.worker_id} {what}: {one_line(worker.reason)}", 2)
+        paragraph(f"{when} ago  {worker.worker_id} {what}: {one_line(worker.reason)}", 2)
 
 
 def _print_decision(decision: model.RecordedDecision, now: float) -> None:
     when = duration(max(0.0, now - decision.at))
     size = f"{decision.current} -> {decision.desired}"
-    _line(f"{when} ago  {decision.direction} {size} ({decision.policy}): {decision.reason}", 2)
+    paragraph(f"{when} ago  {decision.direction} {size} ({decision.policy}): {decision.reason}", 2)
     if decision.inputs:
         words = (f"{value} {name.replace('_', ' ')}" for name, value in decision.inputs.items())
-        _line(f"seen: {', '.join(words)}", 6)
+        paragraph(f"seen: {', '.join(words)}", 6)
     done = {"launched": decision.launched, "drained": decision.drained}
     for what, workers in done.items():
         if workers:
-            _line(f"{what}: {_named(workers)}", 6)
-
-
-def _line(text: str, indent: int) -> None:
-    """One thing to say, on as many lines of the terminal as it takes."""
-    import textwrap
-
-    first = " " * indent
-    print(textwrap.fill(text, width(), initial_indent=first, subsequent_indent=first + "    "))
+            paragraph(f"{what}: {_named(workers)}", 6)
 
 
 def _named(workers: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprat import model
-from sprat.cli import DONE, UsageError
+from sprat.cli import DONE, UsageError, blockers
 from sprat.cli.arguments import Namespace, Parser, whole
 from sprat.cli.output import document, duration, facts, number, one_line, table, talk
 from sprat.cli.target import known_pool, open_existing, start_fleet, store_now
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sprat.store import Store
 
 PAGE_SHOWN = 20
+LABELS = {"transients": "transient failures", "given_back": "given back"}
 NOT_COMPACTED = {  # by kind of store
     "postgresql": "PostgreSQL reuses the space of deleted jobs by itself (autovacuum): "
     "nothing was compacted",
@@ -95,14 +96,18 @@ def _list(store: Store, asked: Namespace) -> None:
 
 
 def _status(item: model.WorkItem, now: float) -> str:
+    if item.hold is not None:
+        return "ready (held)"
     is_delayed = item.status == model.PENDING and item.run_at is not None and item.run_at > now
     return "delayed" if is_delayed else item.status
 
 
 def _about(item: model.WorkItem) -> str:
+    if item.hold is not None:
+        return f"{item.task}: {item.hold}"
     if item.error and item.status != model.DONE:
         return item.error.partition("\n")[0]
-    return one_line(item.data)
+    return f"{item.task or ''} {one_line(item.data)}".strip()
 
 
 def _show(store: Store, asked: Namespace) -> None:
@@ -111,8 +116,14 @@ def _show(store: Store, asked: Namespace) -> None:
         document(item)
         return
     now = store_now(store)
-    hidden = ("token", "error", "created_at", "run_at", "claimed_at", "finished_at")
-    facts((name, value) for name, value in item.as_dict().items() if name not in hidden)
+    hidden = ("token", "hold", "error", "created_at", "run_at", "claimed_at", "finished_at")
+    bound = store.pool(item.pool).state().settings.max_transient
+    told = {
+        "status": f"ready (held: {item.hold})" if item.hold else item.status,
+        "transients": blockers.transients(item, bound) if item.transients else "",
+    }
+    about = {name: value for name, value in item.as_dict().items() if name not in hidden} | told
+    facts((LABELS.get(name, name), value) for name, value in about.items())
     for name in ("created_at", "run_at", "claimed_at", "finished_at"):
         moment = getattr(item, name)
         if moment is not None:

@@ -73,6 +73,14 @@ def _padded(text: str, size: int, *, to_the_right: bool) -> str:
     return blank + text if to_the_right else text + blank
 
 
+def paragraph(text: str, indent: int = 0) -> None:
+    """One thing to say, on as many lines of the terminal as it takes."""
+    import textwrap
+
+    first = " " * indent
+    print(textwrap.fill(text, width(), initial_indent=first, subsequent_indent=first + "    "))
+
+
 def facts(pairs: Iterable[tuple[str, object]]) -> None:
     """Name and value, a line each; those without a value are left out."""
     known = [(name, value) for name, value in pairs if value not in (None, "", (), [], {})]

@@ -18,6 +18,9 @@ def parser() -> Parser:
     made.add_argument(
         "--for", dest="seconds", type=seconds, metavar="SECONDS", help="else until resumed"
     )
+    made.add_argument(
+        "--reason", metavar="TEXT", help="shown by `sprat status` and `sprat explain`"
+    )
     return made
 
 
@@ -25,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser().parse_args(arguments)
     with open_existing(asked.url) as store:
         pool = store.pool(known_pool(store, asked.pool))
-        pool.pause(asked.seconds)
+        pool.pause(asked.seconds, reason=asked.reason)
         running = pool.counts().claimed
     if asked.json:
         document({"pool": pool.name, "paused": True, "seconds": asked.seconds, "running": running})

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from sprat import model
-from sprat.cli import DONE
+from sprat.cli import DONE, blockers
 from sprat.cli.arguments import Parser
-from sprat.cli.output import document, duration, facts, rate, table
+from sprat.cli.output import document, duration, facts, paragraph, rate, table
 from sprat.cli.target import known_pool, open_existing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from sprat.pool import WorkPool
     from sprat.store import Store
 
 WINDOW_SECONDS = 60.0  # that the rates are taken over
@@ -42,7 +43,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def look(store: Store, name: str) -> dict[str, Any]:
     """What there is to say about a pool, read at one moment."""
-    seen = store.pool(name).observe(window=WINDOW_SECONDS)
+    pool = store.pool(name)
+    seen = pool.observe(window=WINDOW_SECONDS)
     counts, stats = seen.counts, seen.stats
     span = stats.seconds or 1.0
     workers = dict.fromkeys(model.LIVE, 0)
@@ -50,7 +52,7 @@ def look(store: Store, name: str) -> dict[str, Any]:
         workers[worker.status] += 1
     return {
         "pool": name,
-        "paused": seen.paused,
+        **blockers.fields(seen),
         **counts.as_dict(),
         "ready": counts.ready,
         "workers": {**workers, "idle": seen.idle},
@@ -64,7 +66,16 @@ def look(store: Store, name: str) -> dict[str, Any]:
         "run_p50": stats.run_p50,
         "run_p95": stats.run_p95,
         "launch_failures": seen.launch_failures,
+        **_retrying(pool, counts),
     }
+
+
+def _retrying(pool: WorkPool, counts: model.Counts) -> dict[str, Any]:
+    """How many jobs wait after transient failures, and the one that had most of them."""
+    items = blockers.retrying(pool, counts)
+    bound = pool.state().settings.max_transient if items else None
+    worst = blockers.transients(items[0], bound) if items else None
+    return {"retrying": len(items), "most_transients": worst}
 
 
 def _list(pools: list[dict[str, Any]]) -> None:
@@ -83,6 +94,17 @@ def _list(pools: list[dict[str, Any]]) -> None:
         ),
         narrow=0,
     )
+    for p in pools:
+        for sentence in _notes(p):
+            paragraph(sentence)
+
+
+def _notes(p: dict[str, Any]) -> Iterator[str]:
+    """What the table has no room for."""
+    if p["paused"]:
+        yield f"{p['pool']} is {blockers.pause(p['paused_seconds'], p['pause_reason'])}"
+    for sentence in blockers.held(p["parked"]):
+        yield f"{p['pool']}: {sentence}"
 
 
 def _fleet(workers: dict[str, int]) -> str:
@@ -96,9 +118,12 @@ def _show(p: dict[str, Any]) -> None:
     fleet = p["workers"]
     facts(
         (
-            ("pool", p["pool"] + (", paused" if p["paused"] else "")),
+            ("pool", p["pool"]),
+            ("paused", _pause(p)),
             ("ready", str(p["ready"])),
             ("delayed", _delayed(p)),
+            ("retrying", _retries(p)),
+            ("held", "; ".join(blockers.held(p["parked"]))),
             ("running", str(p["claimed"])),
             ("done", str(p["done"])),
             *((name, str(p[name])) for name in ("poisoned", "cancelled", "backlog") if p[name]),
@@ -118,6 +143,17 @@ def _show(p: dict[str, Any]) -> None:
             ("ran", f"{duration(p['run_p50'])} (p50), {duration(p['run_p95'])} (p95)"),
         )
     )
+
+
+def _pause(p: dict[str, Any]) -> str:
+    pause = blockers.pause(p["paused_seconds"], p["pause_reason"])
+    return pause.removeprefix("paused ") if p["paused"] else ""
+
+
+def _retries(p: dict[str, Any]) -> str:
+    if not p["retrying"]:
+        return ""
+    return f"{p['retrying']} delayed after transient failures, the most {p['most_transients']}"
 
 
 def _delayed(p: dict[str, Any]) -> str:

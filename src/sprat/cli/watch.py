@@ -6,7 +6,7 @@ import sys
 import time
 
 from sprat import checker, model
-from sprat.cli import DONE, FAILED
+from sprat.cli import DONE, FAILED, blockers
 from sprat.cli.arguments import Parser, seconds
 from sprat.cli.output import (
     GREEN,
@@ -138,9 +138,12 @@ class Watch:
         """The reason of a scaling pass that is not run, and what can be done about it."""
         state = self._pool.state()
         if state.paused:
-            return f"the pool is paused: `sprat resume {self._name}` lets it go on"
+            why = blockers.pause(state.paused_seconds, state.pause_reason)
+            return f"the pool is {why}; `sprat resume {self._name}` lets it go on"
         if not has_processor(state.settings):
             return "nobody works on this pool: `sprat apply` gives it a handler"
+        if held := "; ".join(blockers.held(self._pool.observe().parked)):
+            return f"{held}; `sprat doctor` says what to do"
         seen = checker.check(self._store, self._name, dry_run=True)
         if seen.spawned:
             return f"{seen.reason}; `sprat check {self._name}` starts them"

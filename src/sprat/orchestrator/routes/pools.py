@@ -28,6 +28,9 @@ class Pool(msgspec.Struct, kw_only=True):
 
     name: str
     paused: bool
+    paused_seconds: float | None
+    pause_reason: str | None
+    parked: dict[str, int]
     version: int
     settings: dict[str, Any]
     counts: shape.of_record(model.Counts)  # type: ignore[valid-type]  # made at run time
@@ -118,6 +121,9 @@ def _look(backend: Any, name: str) -> Any:
     return {
         "name": name,
         "paused": state.paused,
+        "paused_seconds": state.paused_seconds,
+        "pause_reason": state.pause_reason,
+        "parked": dict(seen.parked),
         "version": state.version,
         "settings": shape.plain(state.settings),
         "counts": shape.plain(seen.counts),
