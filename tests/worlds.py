@@ -208,7 +208,7 @@ WORLDS: dict[str, Callable[[Path], World]] = {
     "http": HttpWorld,
 }
 # Those that know tasks, parking, marks and the other verbs of tests/conformance/test_outage.py.
-READY = ("memory", "sqlite", "postgres", "redis")
+READY = ("memory", "sqlite", "postgres", "redis", "http")
 # Those that other processes can open by `world.url`.
 SHARED = ("sqlite", "postgres", "redis", "http")
 

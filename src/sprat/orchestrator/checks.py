@@ -51,6 +51,7 @@ def _new_item(item: model.NewItem) -> model.NewItem:
         tenant=payload.label(item.tenant, "tenant"),
         group=payload.label(item.group, "group"),
         key=payload.label(item.key, "key"),
+        task=payload.task_name(item.task),
     )
 
 
@@ -92,6 +93,7 @@ def _worker(worker: Any) -> Any:
         worker_id=payload.worker_id(worker.worker_id),
         host=payload.error_text(worker.host),
         capabilities=tuple(payload.label(c, "capability") or "" for c in worker.capabilities),
+        tasks=tuple(payload.task_name(one) or "" for one in worker.tasks),
         started_at=None,
     )
 
@@ -166,6 +168,7 @@ BY_NAME: dict[str, Any] = {
     "items": lambda items: tuple(_new_item(one) for one in items),
     "worker": _worker,
     "worker_id": payload.worker_id,
+    "worker_ids": lambda ids: tuple(payload.worker_id(one) for one in ids),
     "item_id": item_id,
     "item_ids": _ids,
     "started": _ids,

@@ -207,6 +207,15 @@ class TenantBackend(Backend):
     ) -> model.Heartbeat:
         return self._inner.heartbeat(self._ref(worker), metadata, holding)
 
+    def keep_alive(self, worker_ids: Sequence[str]) -> int:
+        return self._inner.keep_alive([self.worker_in(one) for one in worker_ids])
+
+    def touch(self) -> None:
+        self._inner.touch()
+
+    def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+        return self._inner.lost(holding)
+
     def update_status(
         self,
         worker: WorkerRef,

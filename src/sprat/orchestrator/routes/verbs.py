@@ -40,6 +40,9 @@ WHO: dict[str, tuple[str, ...]] = {
     "purge": (ADMIN,),
     "register": (WORKER,),
     "heartbeat": (WORKER,),
+    "keep_alive": (WORKER, CONTROLLER),
+    "touch": (WORKER, CONTROLLER),
+    "lost": (WORKER,),
     "update_status": (WORKER, CONTROLLER),
     "worker": (WORKER, *READERS),
     "workers": READERS,
@@ -55,9 +58,10 @@ WHO: dict[str, tuple[str, ...]] = {
     "take": (ADMIN,),
     "describe": ROLES,
 }
-# A transaction does not travel, and a file is compacted where it is.
-NOT_SERVED = {"close", "push_joined", "settle_joined", "compact"}
-UNLIMITED = {"exchange", "save", "wait", "heartbeat", "update_status", "register"}
+# A transaction does not travel, nor does a file descriptor; a file is compacted where it is.
+NOT_SERVED = {"close", "push_joined", "settle_joined", "compact", "cancel_bell"}
+UNLIMITED = {"exchange", "save", "wait", "heartbeat", "keep_alive", "touch", "lost"}
+UNLIMITED |= {"update_status", "register"}
 SECRET_KINDS = (keys.KIND, worker_secret.KIND)  # documents that nobody reads or writes over HTTP
 SCALING_KINDS = (insight.KIND, scale_set.KIND)  # that not only admins do
 ACTS = {"cancel", "requeue", "release", "configure", "pause", "purge"}  # for the audit log
@@ -171,6 +175,8 @@ def _tell(call: Call, name: str, arguments: dict[str, Any], answer: Any) -> None
         lobby.changed(call.full_pool(arguments["pool"]))
     elif name in ("update_status", "register"):
         lobby.told(call.full_worker(arguments["worker"].worker_id))
+        if name == "register" and arguments["worker"].tasks and answer.pool_id is not None:
+            lobby.changed(call.full_pool(answer.pool_id))  # parked items may be ready
     elif name == "reap":
         for worker_id in answer.workers:
             lobby.told(call.full_worker(worker_id))

@@ -39,6 +39,7 @@ def exchange(given: dict[str, Any]) -> model.Exchange:
         settled=tuple(given["settled"]),
         started=given["started"],
         items=tuple([item(one) for one in given["items"]]),
+        version=given.get("version"),
     )
 
 
