@@ -207,8 +207,6 @@ WORLDS: dict[str, Callable[[Path], World]] = {
     "redis": RedisWorld,
     "http": HttpWorld,
 }
-# Those that know tasks, parking, marks and the other verbs of tests/conformance/test_outage.py.
-READY = ("memory", "sqlite", "postgres", "redis", "http")
 # Those that other processes can open by `world.url`.
 SHARED = ("sqlite", "postgres", "redis", "http")
 

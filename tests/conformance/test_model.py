@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from worlds import READY, WORLDS, World, move_mark
+from worlds import WORLDS, World, move_mark
 
 from sprat import model, payload
 from sprat.backend import ClaimRef
@@ -104,7 +104,6 @@ class Side:
 
 class StoresAgree(RuleBasedStateMachine):
     make_world: Callable[[Path], World]
-    is_ready = True  # the store knows tasks, parking and marks: see worlds.READY
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,8 +156,6 @@ class StoresAgree(RuleBasedStateMachine):
 
     @rule(pool=pool_names, options=st.lists(item_options, min_size=1, max_size=3))
     def push(self, pool: str, options: list[dict[str, Any]]) -> None:
-        if not self.is_ready:
-            options = [{**one, "task": None} for one in options]
         items = [payload.new_item(len(self.pushed) % 2, **one) for one in options]
         self.pushed.append((pool, items))
         self.both(lambda side: side.pools[pool].push_items(items))
@@ -176,7 +173,7 @@ class StoresAgree(RuleBasedStateMachine):
     def claim(self, pool: str, choice: int, n: int, announced: bool) -> None:
         answers = self.both(
             lambda side: side.pools[pool].claim_many(side.worker(choice), n, announced=announced),
-            seen=lambda items: [self.shown(item) for item in items],
+            seen=lambda items: [public(item) for item in items],
         )
         self.remember(answers)
 
@@ -199,13 +196,9 @@ class StoresAgree(RuleBasedStateMachine):
     ) -> None:
         self.both(
             lambda side: side.pools[pool].settle_many(
-                [self.settlement(side, choice, outcome, delay=delay, result=result, error=error)]
+                [settlement(side, choice, outcome, delay=delay, result=result, error=error)]
             )
         )
-
-    def settlement(self, side: Side, choice: int, outcome: str, **about: Any) -> model.Settlement:
-        known = self.is_ready or outcome != model.PARK
-        return settlement(side, choice, outcome if known else model.HAND_BACK, **about)
 
     @precondition(lambda self: self.ours.claims)
     @rule(
@@ -228,18 +221,15 @@ class StoresAgree(RuleBasedStateMachine):
         answers = self.both(
             lambda side: side.pools[pool].exchange(
                 side.worker(worker),
-                settlements=[self.settlement(side, *one) for one in settles],
+                settlements=[settlement(side, *one) for one in settles],
                 start=None if start is None else claim_of(side, start),
                 claim=n,
                 announced=announced,
             ),
-            seen=lambda a: (a.settled, a.started, self.version(a), list(map(self.shown, a.items))),
+            seen=lambda a: (a.settled, a.started, a.version, list(map(public, a.items))),
         )
         if answers is not None:
             self.remember((list(answers[0].items), list(answers[1].items)))
-
-    def version(self, answer: model.Exchange) -> int | None:
-        return answer.version if self.is_ready else None
 
     @precondition(lambda self: self.ours.claims)
     @rule(pool=pool_names, choice=choices)
@@ -290,8 +280,7 @@ class StoresAgree(RuleBasedStateMachine):
         transient: int | None,
     ) -> None:
         changes = {"tenant_limit": limit, "tenant_limits": limits, "keep_done_seconds": keep}
-        if self.is_ready:
-            changes["max_transient"] = transient
+        changes["max_transient"] = transient
         self.both(lambda side: side.pools[pool].configure(**changes))
 
     @rule(
@@ -377,19 +366,17 @@ class StoresAgree(RuleBasedStateMachine):
             seen=lambda answer: (answer.status, answer.lost),
         )
 
-    @precondition(lambda self: self.is_ready)
     @rule(chosen=few_choices)
     def keep_alive(self, chosen: list[int]) -> None:
         self.both(
             lambda side: side.store.backend.keep_alive([side.worker_id(one) for one in chosen])
         )
 
-    @precondition(lambda self: self.is_ready)
     @rule()
     def touch(self) -> None:
         self.both(lambda side: side.store.backend.touch())
 
-    @precondition(lambda self: self.is_ready and self.ours.claims)
+    @precondition(lambda self: self.ours.claims)
     @rule(chosen=few_choices)
     def lost(self, chosen: list[int]) -> None:
         def lost(side: Side) -> tuple[str, ...]:
@@ -475,7 +462,6 @@ class StoresAgree(RuleBasedStateMachine):
         self.both(lambda side: side.advance(seconds))
 
     # Not near a quarter or three quarters of a lease, whatever they add up to: real time passes.
-    @precondition(lambda self: self.is_ready)
     @rule(seconds=st.sampled_from([1.3, 4.1, 11.7, 60, 400]))
     def outage(self, seconds: float) -> None:
         self.both(lambda side: side.outage(seconds))
@@ -488,26 +474,19 @@ class StoresAgree(RuleBasedStateMachine):
         for pool in POOLS:
             self.both(
                 lambda side, pool=pool: side.pools[pool].items(limit=10_000),
-                seen=lambda items: [self.shown(item) for item in items],
+                seen=lambda items: [public(item) for item in items],
             )
             for group in (None, *GROUPS):
                 self.both(
                     lambda side, pool=pool, group=group: side.pools[pool].observe(
                         group, window=1e6
                     ),
-                    seen=self.shown_snapshot,
+                    seen=public_snapshot,
                 )
             self.both(
                 lambda side, pool=pool: side.pools[pool].state(),
                 seen=lambda state: [state.settings.as_dict(), state.version, state.paused],
             )
-
-    def shown(self, item: model.WorkItem) -> list[Any]:
-        return public(item if self.is_ready else item.replace(transients=0))
-
-    def shown_snapshot(self, seen: model.Snapshot) -> list[Any]:
-        news = [seen.pause_reason, Roughly(seen.paused_seconds or 0.0), seen.parked]
-        return public_snapshot(seen) + (news if self.is_ready else [])
 
     @invariant()
     def promises_are_kept(self) -> None:
@@ -596,7 +575,8 @@ def public_snapshot(seen: model.Snapshot) -> list[Any]:
     stats = seen.stats
     return [
         *(seen.version, seen.counts.as_dict(), seen.starting, seen.active, seen.idle),
-        *(seen.paused, seen.launch_failures, seen.oldest_ready_seconds is None),
+        *(seen.paused, seen.pause_reason, Roughly(seen.paused_seconds or 0.0), seen.parked),
+        *(seen.launch_failures, seen.oldest_ready_seconds is None),
         Roughly(seen.next_due_seconds or 0.0),
         *(seen.last_up_at is None, seen.last_down_at is None),
         *(stats.arrivals, stats.starts, stats.finished, stats.failed),
@@ -609,8 +589,7 @@ OTHERS = [name for name in WORLDS if name != "memory"]
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.timeout(0 if EXAMPLES else 900)
 def test_store_agrees_with_the_model(name: str) -> None:
-    about = {"make_world": WORLDS[name], "is_ready": name in READY}
-    machine = type(f"{name.title()}AgreesWithMemory", (StoresAgree,), about)
+    machine = type(f"{name.title()}AgreesWithMemory", (StoresAgree,), {"make_world": WORLDS[name]})
     case = machine.TestCase
     case.settings = settings(
         max_examples=int(EXAMPLES or 60),

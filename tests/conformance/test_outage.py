@@ -7,7 +7,7 @@ import select
 from collections.abc import Callable
 
 import pytest
-from worlds import READY, World
+from worlds import World
 
 from sprat import model
 from sprat.backend import ClaimRef, WorkerRef
@@ -15,8 +15,6 @@ from sprat.leases import MOST_RENEWALS
 from sprat.model import WorkerRecord, WorkItem
 from sprat.pool import WorkPool
 from sprat.store import Store
-
-pytestmark = pytest.mark.parametrize("world", READY, indirect=True)
 
 LEASE = 1000.0
 OUTAGE = 800.0  # more than three quarters of a lease

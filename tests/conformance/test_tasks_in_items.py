@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from worlds import READY
 
 from sprat import model, payload
 from sprat.errors import KeyConflict
 from sprat.model import Settlement, WorkerRecord, WorkItem
 from sprat.pool import WorkPool
 from sprat.store import Store
-
-pytestmark = pytest.mark.parametrize("world", READY, indirect=True)
 
 UNKNOWN = "no worker knows the task shop:resize"
 
