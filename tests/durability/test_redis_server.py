@@ -336,6 +336,12 @@ def test_server_that_forgets_is_told_of(
     assert told in capsys.readouterr().out
 
 
+def test_a_server_that_still_reads_its_append_only_file_is_not_told_of() -> None:
+    """Until it is done it reports the file as off."""
+    assert health.dangers({"aof_enabled": "0", "loading": "1"}) == []
+    assert health.dangers({"aof_enabled": "0", "loading": "0"}) != []
+
+
 def test_the_server_is_named_with_its_own_version(server: RedisServer) -> None:
     told = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True)
     name, version = told.stdout.split()[0].lower(), told.stdout.split("v=")[1].split()[0]

@@ -68,7 +68,8 @@ def _check_format(link: Link) -> None:
 def dangers(known: dict[str, str]) -> list[str]:
     """Why acknowledged work may be lost, in sentences."""
     found = []
-    if known.get("aof_enabled") == "0":
+    # A server that reads its append-only file at its start reports it as off until it is done.
+    if known.get("aof_enabled") == "0" and known.get("loading") != "1":
         found.append(
             "the append-only file is off, so a restart of the server loses work: "
             "set `appendonly yes`"
