@@ -11,7 +11,7 @@ AGAIN := $(PYTEST) --last-failed --last-failed-no-failures none
 PODS := tests/kubernetes --timeout 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-docker test-kubernetes lint types format bench bench-peers bench-http bench-scaling chaos-postgres chaos-redis picture clean
+.PHONY: help demo test test-docker test-kubernetes lint types format bench bench-peers bench-http bench-scaling chaos-postgres chaos-redis chaos-bursts chaos-outages picture clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -62,6 +62,20 @@ bench-scaling: $(READY)-dev ## our scaling policy against the rules of others
 chaos-postgres: $(READY)-dev ## kill -9 PostgreSQL ten times in the middle of load
 	tools/packages postgresql
 	SPRAT_CHAOS_ROUNDS=10 $(BIN)/python -m pytest -q -rP tests/postgres/test_postgres_kill.py
+
+chaos-bursts: $(READY)-dev ## kill -9 whole fleets: SPRAT_CHAOS_BURSTS (200) times per store
+	tools/packages redis-server postgresql
+	@rm -f build/chaos-bursts.jsonl
+	SPRAT_CHAOS_BURSTS=$${SPRAT_CHAOS_BURSTS:-200} SPRAT_CHAOS_REPORT=$(CURDIR)/build/chaos-bursts.jsonl \
+		$(PYTEST) -q -n 4 tests/fleet/test_campaign_bursts.py; \
+		code=$$?; $(BIN)/python tests/fleet/campaign.py build/chaos-bursts.jsonl; exit $$code
+
+chaos-outages: $(READY)-dev ## take the store away: SPRAT_CHAOS_OUTAGES (50) times per store
+	tools/packages redis-server postgresql
+	@rm -f build/chaos-outages.jsonl
+	SPRAT_CHAOS_OUTAGES=$${SPRAT_CHAOS_OUTAGES:-50} SPRAT_CHAOS_REPORT=$(CURDIR)/build/chaos-outages.jsonl \
+		$(PYTEST) -q -n 4 tests/fleet/test_campaign_outages.py; \
+		code=$$?; $(BIN)/python tests/fleet/campaign.py build/chaos-outages.jsonl; exit $$code
 
 bench-http: $(READY)-dev ## the server under load, and with a thousand workers that wait
 	$(BIN)/python -m bench.http
