@@ -224,8 +224,8 @@ class Nest:
         if seconds is None or seconds > LONGEST_SLEEP_SECONDS or self._told_to_leave:
             return False
         if not self._doorbell.is_first():
-            ring(self._url, self._pool)  # it may not know of what is to come
-            return False
+            self._doorbell.close()
+            return not ring(self._url, self._pool)  # it may not know of what is to come
         self._clerk.dismiss()
         if self._doorbell.wait(min(seconds, LONGEST_NAP_SECONDS), lambda: self._told_to_leave):
             time.sleep(max(0.0, self._looked_at + RING_SECONDS - time.monotonic()))
