@@ -87,6 +87,14 @@ def slow_at_first(data: Data) -> int:
     return current_job().attempt
 
 
+def slow_when_first_claimed(data: Data) -> int:
+    """Its first claim takes for ever, the next none at all, whether or not that was charged."""
+    started(data)
+    if current_job().fence == 1 and not data.get("quick"):
+        time.sleep(600)
+    return current_job().fence
+
+
 def hold_the_interpreter(data: Data) -> str:
     """One call into C that keeps the lock of the interpreter."""
     started(data)
@@ -132,6 +140,12 @@ def start_others_and_sleep(data: Data) -> None:
     note(data, "others", other.pid, forked)
     started(data)
     time.sleep(600)
+
+
+def start_others_at_first(data: Data) -> int:
+    if current_job().fence == 1:
+        start_others_and_sleep(data)
+    return current_job().fence
 
 
 def leave_another_behind(data: Data) -> str:
@@ -189,9 +203,23 @@ def hopeless(data: Data) -> None:
 
 
 class HttpError(Exception):
-    def __init__(self, status_code: int) -> None:
+    def __init__(self, status_code: int, **headers: str) -> None:
         super().__init__(f"HTTP {status_code}")
         self.status_code = status_code
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def rate_limited(data: Data) -> int:
+    """The service answers this many of its claims with 429, and when to come again."""
+    started(data)
+    if current_job().fence <= data.get("refused", 0):
+        raise HttpError(429, retry_after=str(data["retry_after"]))
+    return os.getppid()
+
+
+def time_out(data: Data) -> None:
+    started(data)
+    raise TimeoutError("the service does not answer")
 
 
 def refused_at_first(data: Data) -> int:

@@ -74,17 +74,18 @@ def test_tries_become_rare_and_a_good_handler_recovers_by_itself(broken: Fleet) 
     assert broken.pool.observe().launch_failures == 0
 
 
-def test_a_nest_that_dies_while_importing_frees_its_slots_at_the_deadline(broken: Fleet) -> None:
-    broken.set(handler="vanishes:run", start_deadline_seconds=0.8)
+def test_a_handler_that_ends_its_process_at_import_is_tried_again_until_it_is_mended(
+    broken: Fleet,
+) -> None:
+    """Its slots are free at once, and one push is enough."""
+    broken.set(handler="vanishes:run", start_on_push=True, start_deadline_seconds=60)
     item = broken.push()
-    broken.check()
-    broken.until_gone()
-    assert len(broken.workers("starting")) == 1
-    broken.set(handler="good:run")
-    eventually(lambda: broken.check().spawned)
-    broken.until_status(item, "done")
-    [lost] = broken.workers("lost")
-    assert lost.reason == "launched, but did not register in time"
+    lost = eventually(lambda: broken.workers("lost"))
+    assert "ended" in lost[0].reason
+    eventually(lambda: broken.pool.observe().launch_failures >= 2)
+    (broken.place / "vanishes.py").write_text("def run(data):\n    return 'mended'\n")
+    assert broken.until_status(item, "done").result == "mended"
+    assert broken.item(item).attempts == 1
 
 
 def test_changed_settings_reach_the_workers_that_come_next(broken: Fleet, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A store that cannot be reached for a while: short outages are ridden out, past a lease jobs stop.
+"""A store that cannot be reached for a while: jobs go on, and are settled when it is back.
 
 The outage of one worker, as a cut network would make it, is a switch in front of its store. The
 outage of all is a lock on the file.
@@ -61,6 +61,13 @@ class Outage:
         args = (self.fleet.url, self.switch, str(self.fleet.place))
         self.process, pipe = beside(work, *args)
         return pipe
+
+    def last(self, seconds: float) -> None:
+        """Let the store be away for this long."""
+        if not self.switch.exists():
+            self.switch.touch()
+        end = time.monotonic() + seconds
+        eventually(lambda: time.monotonic() > end)
 
 
 @pytest.fixture
@@ -139,38 +146,69 @@ def test_a_worker_that_was_busy_for_long_outlasts_one_too(outage: Outage, isolat
 
 
 @each_isolation
-def test_past_its_lease_a_worker_stops_its_job_and_itself(outage: Outage, isolation: str) -> None:
+def test_a_job_goes_on_past_its_lease_and_is_settled_when_the_store_is_back(
+    outage: Outage, isolation: str
+) -> None:
     fleet = outage.fleet
-    fleet.set(handler="jobs:start_others_and_sleep", isolation=isolation)
-    item = fleet.push()
+    fleet.set(handler="jobs:wait_for_file", isolation=isolation)
+    item = fleet.push(file=str(fleet.place / "go"))
     pipe = outage.work()
+    fleet.until("start")
+    outage.last(2 * LEASE)
+    assert outage.process.is_alive()
+    (fleet.place / "go").touch()
+    fleet.until("end")
+    outage.switch.unlink()
+    done = fleet.until_status(item, "done")
+    assert (done.attempts, done.result, fleet.starts()[item]) == (1, "seen", 1)
+    assert hear(pipe).left == "idle"
+
+
+@each_isolation
+def test_with_on_lost_contact_stop_a_job_ends_with_its_lease_and_is_handed_back(
+    outage: Outage, isolation: str
+) -> None:
+    fleet = outage.fleet
+    settings = {"isolation": isolation, "on_lost_contact": "stop"}
+    fleet.set(handler="jobs:start_others_at_first", **settings)
+    item = fleet.push()
+    outage.work()
     [[_, _, job, _]] = fleet.until("start")
     [[_, *others]] = fleet.happened("others")
     outage.switch.touch()
     cut_at = time.monotonic()
-    report = hear(pipe)
+    ended = others if isolation == "none" else [job, *others]
+    eventually(lambda: not any(is_alive(int(pid)) for pid in ended))
     assert time.monotonic() - cut_at < LEASE + 2.0
-    assert report.left == "lost"
-    eventually(lambda: not any(is_alive(int(pid)) for pid in others))
-    assert isolation == "none" or not is_alive(int(job))
-    eventually(lambda: reaper.reap(fleet.store).workers == ("w1",))
-    assert fleet.item(item).status == "pending"
+    assert fleet.item(item).status == "claimed"  # as far as the store knows
+    outage.switch.unlink()
+    done = fleet.until_status(item, "done")
+    assert (done.attempts, done.result) == (1, 2), "the first of two claims is not charged"
 
 
-def test_an_idle_worker_leaves_when_its_lease_is_over(outage: Outage) -> None:
-    outage.fleet.set(idle_seconds=600)
-    pipe = outage.work()
-    eventually(lambda: outage.fleet.workers("active") or outage.fleet.store.workers.get("w1"))
-    outage.switch.touch()
-    assert hear(pipe).left == "lost"
+def test_an_idle_worker_waits_until_the_store_is_back(outage: Outage) -> None:
+    fleet = outage.fleet
+    fleet.set(idle_seconds=600)
+    outage.work()
+    eventually(lambda: fleet.store.workers.get("w1"))
+    outage.last(2 * LEASE)
+    item = fleet.push()
+    outage.switch.unlink()
+    assert fleet.until_status(item, "done").claimed_by == "w1"
 
 
 def test_an_ephemeral_worker_does_not_take_an_outage_for_no_work(outage: Outage) -> None:
     outage.fleet.set(max_jobs=1)
     item = outage.fleet.push()
     outage.switch.write_text("exchange")  # it can register, and no more
-    assert hear(outage.work()).left == "lost"
+    pipe = outage.work()
+    eventually(lambda: outage.fleet.store.workers.get("w1"))
+    outage.last(2 * LEASE)
     assert outage.fleet.item(item).status == "pending"
+    outage.switch.unlink()
+    report = hear(pipe)
+    assert (report.jobs, report.left) == (1, "max_jobs")
+    assert outage.fleet.item(item).status == "done"
 
 
 class Lock:

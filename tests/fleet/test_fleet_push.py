@@ -72,7 +72,7 @@ def test_a_worker_that_leaves_while_work_remains_causes_the_next(starting: Fleet
 
 
 def test_a_killed_fleet_is_healed_by_the_next_check(starting: Fleet) -> None:
-    starting.set(handler="jobs:slow_at_first", heartbeat_seconds=0.5, max_workers=3)
+    starting.set(handler="jobs:slow_when_first_claimed", heartbeat_seconds=0.5, max_workers=3)
     ids = [starting.push() for _ in range(3)]
     starting.until("start", 3)
     nests = starting.nests()
