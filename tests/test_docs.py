@@ -117,6 +117,17 @@ def test_recovery_commands_run_as_printed(tmp_path: Path, monkeypatch: pytest.Mo
         assert entry in done.stdout
 
 
+def test_every_guarantee_names_tests_that_exist() -> None:
+    page = TOP / "docs" / "guarantees.md"
+    named = re.findall(r"\[(test_\w+)\]\(([^)]+)\)", page.read_text())
+    for name, file in named:
+        assert f"def {name}(" in (page.parent / file).read_text(), f"{file} has no {name}"
+    promises = re.split(r"^(?=- )", page.read_text(), flags=re.MULTILINE)[1:]
+    bare = [promise for promise in promises if not re.search(r"\[test_\w+\]", promise)]
+    assert promises
+    assert not bare
+
+
 def test_every_page_is_in_the_index() -> None:
     index = TOP / "docs" / "README.md"
     linked = {(index.parent / link).resolve() for link in LINK.findall(index.read_text())}
