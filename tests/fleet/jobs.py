@@ -304,3 +304,16 @@ def kill_at_first(data: Data) -> None:
     started(data)
     if current_job().attempt == 1:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refused_now_and_then(data: Data) -> None:
+    """Every 20th call is answered with 429 at first, but no worker is refused twice in a row."""
+    mark = f"{data['log']}.refused.{os.getppid()}"
+    time.sleep(data["seconds"])
+    if os.path.exists(mark):
+        os.unlink(mark)
+    elif data["n"] % 20 == 0 and not current_job().item.transients:
+        open(mark, "w").close()
+        error = HttpError(429)
+        error.headers = {"Retry-After": "1"}
+        raise error
