@@ -27,20 +27,14 @@ def deep(levels: int) -> list[Any]:
     return value
 
 
-class Text(str):
-    """A string of the caller's own kind: it would come back as another type."""
-
-
 NOT_JSON: Mapping[str, object] = {
     "nan": float("nan"),
     "infinity": [1, float("inf")],
-    "number as key": {1: "one"},
-    "none as key": {None: 1},
+    "tuple as key": {(1, 2): "one"},
+    "two keys with the same text": {1: "one", "1": "uno"},
     "bytes": b"bytes",
     "bytes inside": {"a": [b"x"]},
-    "set": {1, 2},
     "object": object(),
-    "subclass": Text("text"),
     "complex": 1j,
     "contains itself": endless(),
     "too deep": deep(100_000),
@@ -277,7 +271,7 @@ def test_seconds_that_make_no_sense_are_refused(store: Store, pool: WorkPool, se
         {"capabilities": [5]},
         {"capabilities": [""]},
         {"metadata": {"a": float("nan")}},
-        {"metadata": {1: 2}},
+        {"metadata": {(1, 2): 3}},
         {"pool_id": "a/b"},
     ],
     ids=str,
