@@ -461,6 +461,22 @@ def test_launches_that_never_register_are_counted_in_a_row(
         assert pool.observe().launch_failures == failures
 
 
+def test_launches_that_expire_together_count_once(
+    pool: WorkPool, store: Store, advance: Advance
+) -> None:
+    """However many they are: the process that prepared them was killed, and one more try is due
+    soon."""
+    launch(pool, 3, start_deadline_seconds=10.0)
+    launch(pool, 2, group="gpu", start_deadline_seconds=10.0)
+    advance(11)
+    assert len(store.workers.reap().expired) == 5
+    assert (pool.observe().launch_failures, pool.observe("gpu").launch_failures) == (1, 1)
+    launch(pool, 3, start_deadline_seconds=10.0)
+    advance(11)
+    store.workers.reap()
+    assert pool.observe().launch_failures == 2
+
+
 def test_launch_that_is_known_to_have_failed_counts_at_once(pool: WorkPool, store: Store) -> None:
     (worker_id,) = launch(pool, 1)
     assert store.workers.update_status(worker_id, "lost", reason="no such image")

@@ -139,9 +139,11 @@ def lose(
     *,
     reason: str | None,
     started: Sequence[str] | None = None,
+    is_counted: bool = False,
 ) -> tuple[int, int]:
-    """Mark a worker lost and release its items; how many, and how many were poisoned."""
-    if worker.status == model.STARTING and worker.pool_id is not None:
+    """Mark a worker lost and release its items; how many, and how many were poisoned.
+    `is_counted`: another launch that failed of the same cause was counted."""
+    if worker.status == model.STARTING and worker.pool_id is not None and not is_counted:
         scale_set = state.scale_set(worker.pool_id, worker.launched_for)
         scale_set.launch_failures += 1
         scale_set.last_launch_failure_at = now
@@ -153,6 +155,7 @@ def reap(state: State, pool: str | None, threshold: float | None, now: float) ->
     state.touch(now)
     workers: list[str] = []
     expired: list[str] = []
+    failed: set[tuple[str | None, str | None]] = set()
     released = poisoned = 0
     for worker in state.by_age():
         if pool is not None and worker.pool_id != pool:
@@ -160,8 +163,11 @@ def reap(state: State, pool: str | None, threshold: float | None, now: float) ->
         reason = _stale(worker, threshold, now)
         if reason is None:
             continue
-        (expired if worker.status == model.STARTING else workers).append(worker.worker_id)
-        freed, spent = lose(state, worker, now, reason=reason)
+        is_launch = worker.status == model.STARTING
+        (expired if is_launch else workers).append(worker.worker_id)
+        launched_for = (worker.pool_id, worker.launched_for)
+        freed, spent = lose(state, worker, now, reason=reason, is_counted=launched_for in failed)
+        failed |= {launched_for} if is_launch else set()
         released += freed
         poisoned += spent
     return model.Reaped(

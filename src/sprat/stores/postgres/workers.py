@@ -80,9 +80,10 @@ WHERE status IN ('starting', 'active', 'terminating') AND ($1::text IS NULL OR p
       ELSE last_heartbeat < $3::float8 - $2 END
 ORDER BY worker_id FOR NO KEY UPDATE
 """
+# Launches that expire in one step have one cause, and count once.
 ADD_LAUNCH_FAILURE = """
 UPDATE sprat.scale_set SET launch_failures = launch_failures + 1, last_launch_failure_at = $3
-WHERE pool_name = $1 AND grp = $2
+WHERE pool_name = $1 AND grp = $2 AND last_launch_failure_at IS DISTINCT FROM $3
 """
 RESET_LAUNCH_FAILURES = """
 UPDATE sprat.scale_set SET launch_failures = 0

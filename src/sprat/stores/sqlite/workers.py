@@ -60,9 +60,10 @@ WHERE status IN ('starting', 'active', 'terminating') AND (?1 IS NULL OR pool_id
   AND iif(?2 IS NULL OR status = 'starting', lease_until <= ?3, last_heartbeat < ?3 - ?2)
 ORDER BY started_at, worker_id
 """
+# Launches that expire in one step have one cause, and count once.
 ADD_LAUNCH_FAILURE = """
 UPDATE scale_set SET launch_failures = launch_failures + 1, last_launch_failure_at = ?3
-WHERE pool_name = ?1 AND grp = ?2
+WHERE pool_name = ?1 AND grp = ?2 AND last_launch_failure_at IS NOT ?3
 """
 RESET_LAUNCH_FAILURES = """
 UPDATE scale_set SET launch_failures = 0

@@ -57,9 +57,11 @@ end
 local function lose(id, worker, reason, started)
   if worker[W_STATUS] == 'starting' and worker[W_POOL] then
     local set = scale_set(worker[W_POOL], worker[W_LAUNCHED_FOR])
-    set[S_FAILURES] = set[S_FAILURES] + 1
-    set[S_FAILED_AT] = now
-    keep_scale_set(worker[W_POOL], worker[W_LAUNCHED_FOR], set)
+    if set[S_FAILED_AT] ~= now then -- those that expire in one step have one cause
+      set[S_FAILURES] = set[S_FAILURES] + 1
+      set[S_FAILED_AT] = now
+      keep_scale_set(worker[W_POOL], worker[W_LAUNCHED_FOR], set)
+    end
   end
   move(id, worker, 'lost', reason)
   keep_worker(id, worker)
