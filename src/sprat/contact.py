@@ -30,13 +30,13 @@ class Contact:
     """Used by the worker's loop, and by its heartbeat thread while a job runs in the worker."""
 
     def __init__(
-        self, store: Store, pool: str, *, heartbeat_seconds: float, gives_up: Callable[[], bool]
+        self, store: Store, pool: str, *, heartbeat_seconds: float, signals: Callable[[], int]
     ) -> None:
-        """`gives_up`: whether the worker was asked to leave at once."""
+        """`signals`: how often the worker was asked to leave."""
         self._store = store
         self._pool = pool
         self._heartbeat_seconds = heartbeat_seconds
-        self._gives_up = gives_up
+        self._signals = signals
         self._may_reap = True
         self.lease = 2 * heartbeat_seconds
         self.status = model.ACTIVE
@@ -108,13 +108,14 @@ class Contact:
         """Whether the store has been silent for this part of the lease."""
         return time.monotonic() - self.heard_at >= part * self.lease
 
-    def persist(self, step: Callable[[], T]) -> T | None:
-        """Repeat a step until the store answers; None when the worker has to leave at once."""
+    def persist(self, step: Callable[[], T], *, signals: int = 2) -> T | None:
+        """Repeat a step until the store answers; None when the worker was asked to leave, with
+        this many signals, and its lease is over. A step that stores nothing needs one."""
         while True:
             try:
                 return step()
             except StoreUnavailable:
-                if self._gives_up() and self.is_lost_for(1.0):
+                if self._signals() >= signals and self.is_lost_for(1.0):
                     self.status = model.LOST
                     return None
                 time.sleep(RETRY_SECONDS)

@@ -92,7 +92,7 @@ class Worker:
             store,
             pool,
             heartbeat_seconds=settings.heartbeat_seconds,
-            gives_up=lambda: self._signals > 1,
+            signals=lambda: self._signals,
         )
         self._registration = model.WorkerRegistration(
             worker_id=worker_id,
@@ -178,7 +178,8 @@ class Worker:
         size = self._ahead.size(room)
         asked_at = time.monotonic()
         answer = self._contact.persist(
-            lambda: self._pool.exchange(self._contact.me, settlements=settlements, claim=size)
+            lambda: self._pool.exchange(self._contact.me, settlements=settlements, claim=size),
+            signals=2 if settlements else 1,
         )
         if answer is None:
             self._ahead.restore(settlements)
@@ -259,7 +260,9 @@ class Worker:
             self._settled(settlements, settled or ())
             self._happened(model.POOL_EMPTY)
         end = self._store.workers.update_status
-        self._contact.persist(lambda: end(self._contact.me, model.TERMINATED, reason=left))
+        self._contact.persist(
+            lambda: end(self._contact.me, model.TERMINATED, reason=left), signals=1
+        )
         if left != TOLD_TO:  # who wanted it gone does not want it back
             self._happened(model.WORKER_DONE)
 

@@ -7,6 +7,7 @@ outage of all is a lock on the file.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -209,6 +210,36 @@ def test_an_ephemeral_worker_does_not_take_an_outage_for_no_work(outage: Outage)
     report = hear(pipe)
     assert (report.jobs, report.left) == (1, "max_jobs")
     assert outage.fleet.item(item).status == "done"
+
+
+def test_a_worker_without_work_leaves_when_told_although_the_store_is_away(
+    outage: Outage,
+) -> None:
+    """There is nothing to store: its lease ends by itself."""
+    outage.fleet.set(idle_seconds=600)
+    pipe = outage.work()
+    eventually(lambda: outage.fleet.store.workers.get("w1"))
+    outage.switch.touch()
+    os.kill(outage.process.pid, signal.SIGTERM)
+    told_at = time.monotonic()
+    assert hear(pipe).left == "told to leave"
+    assert time.monotonic() - told_at < LEASE + 2.0
+
+
+def test_a_worker_with_a_result_leaves_when_the_store_has_it(outage: Outage) -> None:
+    fleet = outage.fleet
+    fleet.set(handler="jobs:wait_for_file")
+    item = fleet.push(file=str(fleet.place / "go"))
+    pipe = outage.work()
+    fleet.until("start")
+    outage.switch.touch()
+    os.kill(outage.process.pid, signal.SIGTERM)
+    (fleet.place / "go").touch()
+    outage.last(2 * LEASE)
+    assert outage.process.is_alive()
+    outage.switch.unlink()
+    assert hear(pipe).left == "told to leave"
+    assert fleet.item(item).status == "done"
 
 
 class Lock:
