@@ -67,12 +67,13 @@ def is_needed(seen: Snapshot, settings: PoolSettings, worker_id: str) -> bool:
     return worker_id not in decide(seen, settings).drain
 
 
-def leaves_when_idle(settings: PoolSettings, cold_start_seconds: float) -> bool:
-    """Whether a worker leaves by itself after `idle_seconds`, unless the fleet is at its minimum,
-    where starts take this long. False: the policy drains it when it is not wanted."""
+def leaves_when_idle(seen: Any, settings: PoolSettings) -> bool:
+    """Whether a worker leaves by itself after `idle_seconds`, unless the fleet is at its minimum.
+    False: the policy drains it when it is not wanted. For simulations, whose snapshots are no
+    records."""
     policy = find(settings.policy)
     if hasattr(policy, "leaves_when_idle"):
-        return bool(policy.leaves_when_idle(settings, cold_start_seconds))
+        return bool(policy.leaves_when_idle(seen, settings))
     return bool(getattr(policy, "LEAVES_WHEN_IDLE", False))
 
 

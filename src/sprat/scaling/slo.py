@@ -66,11 +66,10 @@ def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
     return 0 < seen.active <= least
 
 
-def leaves_when_idle(settings: PoolSettings, cold_start_seconds: float) -> bool:
-    """Whether idle workers leave by themselves where starts take this long: where a start is free,
-    no pass drains them."""
-    stated = stated_cold_start(settings, Options(**settings.policy_options))
-    return (cold_start_seconds if stated is None else stated) <= FREE_START_SECONDS
+def leaves_when_idle(seen: Snapshot, settings: PoolSettings) -> bool:
+    """Whether idle workers leave by themselves: where a start is free, no pass drains them."""
+    taken = cold_start(seen, settings, Options(**settings.policy_options))
+    return taken <= FREE_START_SECONDS
 
 
 def wants_history(seen: Snapshot, settings: PoolSettings) -> bool:

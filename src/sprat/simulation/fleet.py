@@ -56,6 +56,7 @@ class Fleet:
         self.idle: OrderedDict[int, float] = OrderedDict()  # worker -> since when, oldest first
         self.running: list[tuple[float, int, int]] = []  # a heap: ends at, worker, job
         self.draining: set[int] = set()  # those of the running that then leave
+        self.keeps_idle = False  # whether idle workers wait to be drained, in spite of the terms
         self._served: dict[int, int] = {}
         self._done_sum = self._arrived_sum = 0.0
 
@@ -207,9 +208,10 @@ class Fleet:
         return next(iter(workers.values()), math.inf)
 
     def _next_exit(self) -> float:
-        if self.terms.idle_seconds is None or not self.idle:
+        if self.terms.idle_seconds is None or self.keeps_idle or not self.idle:
             return math.inf
-        return self._first(self.idle) + self.terms.idle_seconds
+        # Not before now: it may have been kept until a moment ago.
+        return max(self.now, self._first(self.idle) + self.terms.idle_seconds)
 
     def _exit_or_stay(self) -> None:
         """Somebody was idle for too long: it leaves, unless the fleet would be too small."""

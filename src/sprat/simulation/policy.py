@@ -68,7 +68,9 @@ class PolicySizer:
         return said.reason if "verdict" in said.inputs else None
 
     def _decide(self, fleet: Fleet) -> model.Decision:
-        decision: model.Decision = self._policy.decide(self.observe(fleet), self._settings)
+        seen = self.observe(fleet)
+        decision: model.Decision = self._policy.decide(seen, self._settings)
+        fleet.keeps_idle = not policies.leaves_when_idle(seen, self._settings)
         self._memory = decision.memory
         return decision
 
@@ -99,12 +101,11 @@ def simulate(
     watch: Watcher | None = None,
 ) -> Outcome:
     """Replay a trace through the policy that the settings name, with their bounds."""
-    leaves = policies.leaves_when_idle(settings, cold_start_seconds)
     terms = Terms(
         cold_start_seconds=cold_start_seconds,
         min_workers=settings.min_workers,
         max_workers=settings.max_workers,
-        idle_seconds=settings.idle_seconds if leaves else None,
+        idle_seconds=settings.idle_seconds,
         max_jobs=settings.max_jobs,
         on_push=on_push,
     )
