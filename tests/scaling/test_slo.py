@@ -365,3 +365,24 @@ def test_an_old_item_of_a_tenant_at_its_limit_keeps_nobody_from_being_launched()
     settings = pool_settings("slo", 0, 20, wait_seconds=60, cold_start_seconds=40)
     assert 0 < policies.decide(before, settings).launch <= 9
     assert policies.decide(before.replace(held=0), settings).launch == 0
+
+
+# -- how long jobs take -------------------------------------------------------------------------
+
+
+def test_a_batch_of_equal_jobs_does_not_replace_what_was_learned_about_others() -> None:
+    batch = Stats(seconds=600.0, starts=3000, finished=3000, run_mean=1.0)
+    before = seen(memory={"service": [200.0, 4000.0, 160_000.0, NOW - 600.0]}, stats=batch)
+    assert estimates.service(before, guess_seconds=30.0).mean == pytest.approx(18.3, abs=0.1)
+    after_it = seen(memory=estimates.noted_service(before), stats=Stats(seconds=600.0))
+    assert estimates.service(after_it, guess_seconds=30.0).mean == pytest.approx(18.3, abs=0.1)
+
+
+def test_jobs_that_take_longer_from_now_on_are_noticed() -> None:
+    longer = Stats(seconds=600.0, starts=300, finished=300, run_mean=40.0)
+    memory: dict[str, Any] = {"service": [200.0, 1600.0, 12_800.0, NOW]}
+    for window in range(1, 13):  # two hours
+        memory = estimates.noted_service(
+            seen(memory=memory, stats=longer, now=NOW + 600.0 * window)
+        )
+    assert estimates.service(seen(memory=memory, stats=longer), guess_seconds=30.0).mean > 30.0

@@ -112,6 +112,30 @@ def test_idle_workers_of_the_default_policy_keep_the_minimum() -> None:
     assert seen.launches == 1
 
 
+def test_workers_of_the_default_policy_do_not_stay_where_no_start_was_measured() -> None:
+    """Their starts are over between two passes, so that they are taken to be quick."""
+    pool = model.PoolSettings(policy_options={"wait_seconds": 30.0}, idle_seconds=1.0)
+    jobs = trace(*((60.0 * n, 2.0) for n in range(10)))
+    assert simulate(jobs, pool, cold_start_seconds=2.0, on_push=True).cost < 3.0
+
+
+BATCH_WAIT = 30.0
+
+
+def test_a_batch_of_short_jobs_does_not_make_those_after_it_late() -> None:
+    """Jobs of 20 s come all day, and every hour a thousand short ones at once. In the ten minutes
+    after it, and in the note about them, the short ones are nearly all jobs there are."""
+    steady = [(10.0 * n, 20.0) for n in range(4320)]
+    short = [(3600.0 * n + 5.0, 0.5) for n in range(1, 12) for _ in range(1000)]
+    batch = [(3600.0 * n + 300.0, 20.0) for n in range(1, 12) for _ in range(100)]
+    jobs = trace(*sorted(steady + short + batch))
+    options = {"wait_seconds": BATCH_WAIT, "cold_start_seconds": 2.0}
+    pool = model.PoolSettings(policy_options=options, max_workers=1000)
+    seen = simulate(jobs, pool, cold_start_seconds=2.0, wait_target=BATCH_WAIT, on_push=True)
+    assert seen.late_share is not None
+    assert seen.late_share < 0.02
+
+
 def test_passes_without_anything_to_decide_are_left_out() -> None:
     seen = replay(trace((0, 1), (1000, 1)), Keep(1), Terms(cold_start_seconds=0))
     assert seen.passes < 10

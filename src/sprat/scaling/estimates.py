@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     Moments = tuple[float, float, float]  # how many jobs, their seconds, their squared seconds
 
 KEPT_JOBS = 200.0  # so many count of those before the last minutes: a mean of them is good to 10 %
+# The jobs of the last minutes count as no more than this many. They are often one batch of equal
+# jobs, which is one sample of what jobs take, however many it has: with its full weight it would
+# replace all that was learned before, and the next batch of longer jobs would get too few workers.
+WINDOW_JOBS = 20.0
 
 FAST = 0.1  # cold starts, over which the load is averaged to follow a burst
 MEMORIES = (1.5, 3.0, 8.0, 24.0)  # ... and to remember it: imagined.py finds out for how long
@@ -33,11 +37,13 @@ MEMORIES = (1.5, 3.0, 8.0, 24.0)  # ... and to remember it: imagined.py finds ou
 def service(seen: Snapshot, *, guess_seconds: float) -> Service:
     """Mean and variation of the jobs. One imaginary job of the guessed length is among them, which
     counts for less and less."""
-    n, total, squares = _added(_kept(seen.memory), _window(seen.stats))
-    mean = (total + guess_seconds) / (n + 1.0)
+    kept = _kept(seen.memory)
+    n, total, squares = _added(kept, _window(seen.stats))
     own = total / n if n else 0.0
     scv = max(0.0, squares / n / (own * own) - 1.0) if own * own else 1.0
-    return Service(mean=mean, scv=scv, jobs=n)
+    jobs = kept[0] + seen.stats.finished + seen.stats.failed
+    doubt = min(1.0, WINDOW_JOBS / jobs) if jobs else 1.0
+    return Service(mean=(own * jobs + doubt * guess_seconds) / (jobs + doubt), scv=scv, jobs=jobs)
 
 
 def noted_service(seen: Snapshot) -> dict[str, Any]:
@@ -57,7 +63,7 @@ def _kept(memory: Mapping[str, Any]) -> Moments:
 
 
 def _window(stats: Stats) -> Moments:
-    n = float(stats.finished + stats.failed)
+    n = min(WINDOW_JOBS, float(stats.finished + stats.failed))
     return n, n * stats.run_mean, n * stats.run_mean * stats.run_mean * (1.0 + stats.run_scv)
 
 
