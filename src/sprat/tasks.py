@@ -174,11 +174,6 @@ class Task(Generic[P, R]):
                 return args, kwargs
         return task_source.arguments(data)
 
-    def takes(self, name: str) -> bool:
-        """Whether the function has a parameter of this name."""
-        code = task_source.unwrapped(self.__wrapped__).__code__
-        return name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
     def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Refuse arguments that the function does not take."""
         if self._accepts is None:
@@ -201,7 +196,7 @@ class Pusher(Generic[P]):
     def push(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """Store a call with these arguments; its id, once it is on disk."""
         connection = self._connection
-        if connection is None and "connection" in kwargs and not self._task.takes("connection"):
+        if connection is None and "connection" in kwargs and not self._takes("connection"):
             connection = kwargs.pop("connection")
         return self._push([self._call(args, kwargs)], connection)[0]
 
@@ -211,6 +206,11 @@ class Pusher(Generic[P]):
             raise InvalidInput("a key names one item: push_many takes none")
         calls = [self._call(*task_source.arguments(call)) for call in each(calls)]
         return self._push(calls, self._connection)
+
+    def _takes(self, name: str) -> bool:
+        """Whether the function has a parameter of this name."""
+        code = task_source.unwrapped(self._task.__wrapped__).__code__
+        return name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
         self._task.check(args, kwargs)
