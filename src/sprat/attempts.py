@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 LOOK_UP_SECONDS = 0.5  # a second signal is noticed within this
 CANCEL_SECONDS = 0.1  # a job that runs longer than this is watched for a cancel
+POLL_SECONDS = 0.15  # between two looks, where the store has no bell for it
 SAFE_PART_OF_LEASE = 0.8  # with `on_lost_contact: stop` a job ends after this part of its lease
 
 
@@ -118,7 +119,7 @@ class Attempts:
         if time.monotonic() - began < CANCEL_SECONDS:
             return CANCEL_SECONDS, None
         bell = self._cancel_bell()
-        longest = CANCEL_SECONDS if bell is None else LOOK_UP_SECONDS
+        longest = POLL_SECONDS if bell is None else LOOK_UP_SECONDS
         return min(self._contact.until_due(), longest), bell
 
     def _cancel_bell(self) -> int | None:
