@@ -200,7 +200,7 @@ class Nest:
             if code != WAS_TOLD_TO:
                 gone.append((worker_id, _how(code)))
                 until = time.monotonic() + FLOCK_SECONDS
-        return gone or ([] if self._takes_leave() else None)
+        return gone or ([] if self._is_called() and self._takes_leave() else None)
 
     def _next_exit(self, until: float | None) -> tuple[int, int]:
         """The next child that ended, as waitpid tells it; zeros when it is time to look."""
@@ -232,6 +232,11 @@ class Nest:
             self._doorbell.silence()
             self._called_at = time.monotonic()
         return not self._told_to_leave
+
+    def _is_called(self) -> bool:
+        """Whether a push waits for an answer. Without one, a nest whose workers were told to leave
+        starts no others."""
+        return self._rung_at is not None or self._doorbell.silence()
 
     def _takes_leave(self) -> bool:
         """Take no more calls, and say whether to look once more: a push may have relied on this
