@@ -107,7 +107,7 @@ class Nest:
         ours = list(self._children.values())
         called_ago = time.monotonic() - self._called_at
         orders = self._send(carry_on, gone, self._version, self._order, ours, called_ago, led)
-        if orders is not None and (orders.launch or orders.wake_in is not None):
+        if orders is not None and (orders.launch or _is_soon(orders.wake_in)):
             self._doorbell.open()
         return orders
 
@@ -221,7 +221,7 @@ class Nest:
 
     def _sleep(self, seconds: float | None) -> bool:
         """No worker is left here. Wait for what is to come, unless another nest does."""
-        if seconds is None or seconds > LONGEST_SLEEP_SECONDS or self._told_to_leave:
+        if seconds is None or not _is_soon(seconds) or self._told_to_leave:
             return False
         if not self._doorbell.is_first():
             self._doorbell.close()
@@ -253,6 +253,11 @@ class Nest:
                 os.kill(pid, number)
             except ProcessLookupError:
                 pass
+
+
+def _is_soon(seconds: float | None) -> bool:
+    """Whether a nest waits for what is to come then."""
+    return seconds is not None and seconds <= LONGEST_SLEEP_SECONDS
 
 
 def _import_the_rest() -> None:
