@@ -18,7 +18,6 @@ URL, POOL = "sqlite:///fleet.db", "papers"
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.delenv(doorbell.HANDED_OVER, raising=False)
-    monkeypatch.setattr(doorbell, "_rung", {})
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def test_a_nest_that_has_closed_its_end_is_not_relied_on(make: Callable[[], Door
     bell = make()
     assert ring(URL, POOL)
     bell.close()
-    assert not ring(URL, POOL), "with the same writing end"
+    assert not ring(URL, POOL)
     bell.open()
     assert ring(URL, POOL)
 
@@ -95,6 +94,17 @@ def test_each_pool_has_its_own(make: Callable[[], Doorbell]) -> None:
     make()
     assert not ring(URL, "others")
     assert not ring("sqlite:///other.db", POOL)
+
+
+def test_a_pipe_that_was_deleted_and_made_again_is_found(make: Callable[[], Doorbell]) -> None:
+    """/tmp is cleaned while programs run for long."""
+    old = make()
+    assert ring(URL, POOL)
+    os.unlink(path_of(URL, POOL))
+    old.close()
+    new = make()
+    assert ring(URL, POOL)
+    assert new.silence()
 
 
 def test_what_is_no_pipe_of_this_user_is_not_used() -> None:

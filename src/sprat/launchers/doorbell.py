@@ -20,8 +20,6 @@ RING = b"!"
 FLAGS = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 LOOK_SECONDS = 0.5  # a signal is noticed within this
 
-_rung: dict[tuple[str, str], int] = {}  # the writing ends of this process
-
 
 def path_of(url: str, pool: str) -> str:
     from _blake2 import blake2b  # without hashlib, which is a third of Python's own start
@@ -31,23 +29,22 @@ def path_of(url: str, pool: str) -> str:
 
 
 def ring(url: str, pool: str) -> bool:
-    """Ask the pool's nests on this machine to look at it; False when there is none."""
-    bell = _rung.get((url, pool))
-    if bell is None:
-        try:
-            bell = os.open(path_of(url, pool), os.O_WRONLY | FLAGS)
-        except OSError:
-            return False
-        if not _is_ours(bell):
-            os.close(bell)
-            return False
-        _rung[url, pool] = bell
+    """Ask the pool's nests on this machine to look at it; False when there is none. The writing end
+    is not kept: the file may be another the next time, and other threads ring too."""
     try:
+        bell = os.open(path_of(url, pool), os.O_WRONLY | FLAGS)
+    except OSError:
+        return False
+    try:
+        if not _is_ours(bell):
+            return False
         os.write(bell, RING)
     except BlockingIOError:
         return True  # it is full of rings
     except OSError:
         return False
+    finally:
+        os.close(bell)
     return True
 
 
