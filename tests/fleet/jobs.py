@@ -314,6 +314,4 @@ def refused_now_and_then(data: Data) -> None:
         os.unlink(mark)
     elif data["n"] % 20 == 0 and not current_job().item.transients:
         open(mark, "w").close()
-        error = HttpError(429)
-        error.headers = {"Retry-After": "1"}
-        raise error
+        raise HttpError(429, retry_after="1")

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from fleets import Fleet, eventually
+
+CALLS = 160
+WORKERS = 10
 
 
 @pytest.fixture
@@ -61,3 +66,25 @@ def test_time_outs_are_retried_uncharged_up_to_max_transient(fleet: Fleet) -> No
     failed = fleet.until_status(item, "poisoned")
     assert (failed.attempts, failed.transients, fleet.starts()[item]) == (2, 3, 5)
     assert failed.error.startswith("TimeoutError: the service does not answer")
+
+
+def test_refused_calls_neither_pause_the_pool_nor_replace_workers(fleet: Fleet) -> None:
+    fleet.set(handler="jobs:refused_now_and_then", max_workers=WORKERS, idle_seconds=1.0)
+    dice = random.Random(1)
+    calls = [fleet.job(n=n, seconds=dice.uniform(0.02, 0.2)) for n in range(CALLS)]
+    fleet.pool.push_many(calls)
+    fleet.check()
+    pauses = []
+
+    def is_over() -> bool:
+        state = fleet.pool.state()
+        if state.paused:
+            pauses.append(state.pause_reason)
+        return fleet.pool.counts().done == CALLS
+
+    eventually(is_over, fleet.pool.counts)
+    items = fleet.pool.items(limit=CALLS)
+    assert sum(item.transients for item in items) >= 1
+    assert {item.attempts for item in items} == {1}
+    assert not pauses
+    assert len(fleet.workers()) <= WORKERS
