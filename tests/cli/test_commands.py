@@ -162,6 +162,7 @@ def test_work_does_the_jobs_and_says_so(process: Run, store: Store) -> None:
         "worker_id": "w1",
         "jobs": 1,
         "failed": 0,
+        "refused": 0,
         "left": "idle",
     }
     assert f"job {item} attempt 1/3 done" in answer.err
