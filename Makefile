@@ -11,7 +11,7 @@ AGAIN := $(PYTEST) --last-failed --last-failed-no-failures none
 PODS := tests/kubernetes --timeout 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-docker test-kubernetes lint types format bench bench-peers bench-http bench-scaling chaos-postgres chaos-redis chaos-bursts chaos-outages picture clean
+.PHONY: help demo test test-docker test-kubernetes lint types format bench bench-peers bench-http bench-scaling bench-throttling chaos-postgres chaos-redis chaos-bursts chaos-outages picture clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -58,6 +58,9 @@ bench-peers: $(READY)-dev ## beside other queues on Redis, PostgreSQL and SQLite
 
 bench-scaling: $(READY)-dev ## our scaling policy against the rules of others
 	$(BIN)/python -m bench.scaling
+
+bench-throttling: $(READY)-dev ## jobs that call a service which answers 429 now and then
+	$(BIN)/python -m bench.throttling
 
 chaos-postgres: $(READY)-dev ## kill -9 PostgreSQL ten times in the middle of load
 	tools/packages postgresql
