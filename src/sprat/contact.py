@@ -11,6 +11,7 @@ import time
 
 from sprat import model
 from sprat.errors import SpratError, StoreUnavailable
+from sprat.leases import TOUCH_PART
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 RETRY_SECONDS = 0.2  # between two tries while the store cannot be reached
-WAITING_PART = 0.25  # of the lease: a worker that waits gives a sign of life this often
 
 
 class Contact:
@@ -73,7 +73,7 @@ class Contact:
 
     def wait_sign(self) -> None:
         """For a worker without work: a sign of life, and a look for dead peers."""
-        if time.monotonic() - self.heard_at < WAITING_PART * self.lease:
+        if time.monotonic() - self.heard_at < TOUCH_PART * self.lease:
             return
         self.heartbeat()
         if self._may_reap:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 OUTAGE_PART = 0.75  # heartbeats come every half lease, so a store in use has no such gap
-QUIET_PART = 0.25  # processes that wait touch the store this often
+QUIET_PART = 0.25
+TOUCH_PART = 0.15  # processes that wait touch the store this often: they leave no gap, if in time
 MOST_RENEWALS = 3
 TOUCH_SECONDS = 0.1  # a connection marks the store at most this often
 

@@ -6,7 +6,7 @@ import pytest
 
 from sprat import model
 from sprat.launchers.attendance import MOST_FAILURES, SOON_SECONDS, look_again_in
-from sprat.leases import QUIET_PART
+from sprat.leases import TOUCH_PART, Lease, after_gap
 
 NOW = 1000.0
 LEASE = 8.0
@@ -54,9 +54,9 @@ def test_a_worker_that_was_heard_after_the_call_is_relied_on() -> None:
     assert look(worker(heard_ago=4.0, left=LEASE - 4.0)) is None
 
 
-def test_one_that_was_not_is_looked_at_every_quarter_lease() -> None:
-    assert look(worker(heard_ago=6.0, left=LEASE - 6.0)) == QUIET_PART * LEASE
-    assert look(worker(heard_ago=6.0), pending=0, claimed=1) == QUIET_PART * LEASE
+def test_one_that_was_not_is_looked_at_several_times_per_lease() -> None:
+    assert look(worker(heard_ago=6.0, left=LEASE - 6.0)) == TOUCH_PART * LEASE
+    assert look(worker(heard_ago=6.0), pending=0, claimed=1) == TOUCH_PART * LEASE
 
 
 def test_the_last_look_comes_when_its_lease_has_ended() -> None:
@@ -70,7 +70,7 @@ def test_a_nest_sees_its_own_workers_end_and_need_not_look() -> None:
 def test_a_launch_that_was_only_recorded_is_not_relied_on() -> None:
     """Its starter may have died after it had recorded it, even if that was after the call."""
     launch = worker(1.0, status=model.STARTING, started_ago=1.0)
-    assert look(launch) == QUIET_PART * LEASE
+    assert look(launch) == TOUCH_PART * LEASE
     prepared = worker(0.5, status=model.STARTING, started_ago=1.0)
     assert look(prepared) is None
 
@@ -94,3 +94,14 @@ def test_ready_work_without_any_worker_is_looked_at_within_a_second() -> None:
     after = look()
     assert after is not None
     assert after <= 1.0
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.005, 0.05, 0.5])
+def test_its_looks_leave_no_gap_that_would_extend_a_dead_lease(latency: float) -> None:
+    dead = Lease(worker_id="w1", seconds=LEASE, until=LEASE)
+    now = 0.0
+    while now < LEASE:
+        seconds = look(worker(heard_ago=60.0, left=LEASE - now))
+        assert seconds is not None
+        marked_at, now = now, now + seconds + latency
+        assert after_gap([dead], marked_at=marked_at, now=now) == []

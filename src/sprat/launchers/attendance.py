@@ -2,13 +2,14 @@
 
 The store may count on processes that are dead: workers and launches whose leases still run. A nest
 relies on a worker only if the store heard from it after the last call (a push, a check). Until then
-it looks again every quarter lease, which also keeps the store from looking unused (see leases.py).
+it looks again several times per lease, which also keeps the store from looking unused: a gap would
+extend the leases of the dead (see leases.py).
 """
 
 from __future__ import annotations
 
 from sprat import model
-from sprat.leases import QUIET_PART
+from sprat.leases import TOUCH_PART
 from sprat.scaling import policies
 from sprat.scaling.brake import pause_left
 
@@ -41,7 +42,7 @@ def _moments(
     for worker in others:
         if not is_heard(worker, called_at):
             left = worker.lease_until - seen.now + SOON_SECONDS
-            yield max(SOON_SECONDS, min(left, QUIET_PART * worker.lease_seconds))
+            yield max(SOON_SECONDS, min(left, TOUCH_PART * worker.lease_seconds))
     if seen.paused:
         if seen.paused_seconds is not None:
             yield seen.paused_seconds
