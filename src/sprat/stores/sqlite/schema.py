@@ -1,8 +1,8 @@
 """Creates, checks and migrates the tables.
 
 The version is in the file's header (`PRAGMA user_version`). A migration may only add (expand), so
-older clients go on working; what they can no longer work with is dropped in a later release
-(contract), which then raises `needs`: the oldest client version that may use the file.
+older clients that are connected go on working. `needs` is the oldest client version that may open
+the file: older ones are refused.
 """
 
 from __future__ import annotations
@@ -47,13 +47,33 @@ MIGRATIONS: Mapping[int, str] = {  # version -> SQL that leads to it from the on
     CREATE INDEX work_pool_parked ON work_pool (pool_name, task) WHERE hold IS NOT NULL;
     ALTER TABLE worker_registry ADD COLUMN renewals INTEGER NOT NULL DEFAULT 0;  -- see leases.py
     ALTER TABLE pool ADD COLUMN pause_reason TEXT;
-    UPDATE worker_registry SET reason = 'sprat was upgraded: it cannot run tasks',
+    UPDATE worker_registry SET reason = 'sprat was upgraded: this worker does not know tasks',
         ended_at = iif(status = 'starting', last_heartbeat, NULL),
         status = iif(status = 'starting', 'terminated', 'terminating')
     WHERE status IN ('starting', 'active');
-    UPDATE meta SET value = 3 WHERE name = 'needs';
+    -- The last incarnation that knows tasks. A client of the version before that is still connected
+    -- does not set it: what it registers has to leave at once.
+    ALTER TABLE worker_registry ADD COLUMN knows_tasks INTEGER;
+    CREATE TRIGGER worker_registry_insert AFTER INSERT ON worker_registry
+    WHEN NEW.status = 'active' AND NEW.knows_tasks IS NULL BEGIN
+        UPDATE worker_registry SET status = 'terminated', ended_at = started_at,
+            reason = 'sprat was upgraded: upgrade this worker'
+        WHERE worker_id = NEW.worker_id;
+    END;
+    CREATE TRIGGER worker_registry_update AFTER UPDATE OF incarnation ON worker_registry
+    WHEN NEW.knows_tasks IS NOT NEW.incarnation BEGIN
+        UPDATE worker_registry SET status = 'terminated', ended_at = started_at,
+            reason = 'sprat was upgraded: upgrade this worker'
+        WHERE worker_id = NEW.worker_id;
+    END;
     """,
 }
+# Workers of an older version that still hold jobs: they open the file again after each fork.
+OLD_WORKERS = (
+    "SELECT count(*) FROM worker_registry WHERE status = 'terminating' AND knows_tasks IS NULL"
+)
+NEEDED = "SELECT value FROM meta WHERE name = 'needs'"
+RAISE_NEEDS = "UPDATE meta SET value = ? WHERE name = 'needs'"
 OLDEST = 1  # the oldest version that the migrations still start from
 PAGE_BYTES = 1024  # of a new file: an exchange writes four or five pages, so smaller ones cost less
 SWITCH_SECONDS = 30.0  # how long to try to put the file into WAL mode
@@ -80,6 +100,8 @@ def prepare(db: apsw.Connection, path: str) -> None:
         _in_one_step(db, _create)
     elif version < VERSION:
         _in_one_step(db, _migrate)
+    elif db.execute(NEEDED).get < NEEDS and not db.execute(OLD_WORKERS).get:
+        _in_one_step(db, _raise_needs)
 
 
 def _header(db: apsw.Connection) -> tuple[int, int, int]:
@@ -97,7 +119,7 @@ def _version(db: apsw.Connection) -> int:
 
 
 def _check_needs(db: apsw.Connection, path: str, version: int) -> None:
-    needs = db.execute("SELECT value FROM meta WHERE name = 'needs'").get
+    needs = db.execute(NEEDED).get
     if needs > VERSION:
         raise StoreMismatch(
             f"{path} has schema version {version} and needs a sprat that knows version {needs}; "
@@ -149,3 +171,10 @@ def _migrate(db: apsw.Connection) -> None:
     for version in range(_version(db) + 1, VERSION + 1):
         db.execute(MIGRATIONS[version]).fetchall()
         db.pragma("user_version", version)
+    _raise_needs(db)
+
+
+def _raise_needs(db: apsw.Connection) -> None:
+    """Refuse older clients from now on, unless workers of theirs still have jobs to settle."""
+    if not db.execute(OLD_WORKERS).get and db.execute(NEEDED).get < NEEDS:
+        db.execute(RAISE_NEEDS, (NEEDS,))

@@ -32,11 +32,12 @@ FROM worker_registry WHERE worker_id = ?
 """
 REGISTER = """
 INSERT INTO worker_registry (worker_id, status, host, pid, capabilities, pool_id, started_at,
-    last_heartbeat, incarnation, lease_seconds, lease_until, metadata)
-VALUES (?1, 'active', ?2, ?3, ?4, ?5, ?6, ?6, 1, ?7, ?6 + ?7, ?8)
+    last_heartbeat, incarnation, knows_tasks, lease_seconds, lease_until, metadata)
+VALUES (?1, 'active', ?2, ?3, ?4, ?5, ?6, ?6, 1, 1, ?7, ?6 + ?7, ?8)
 ON CONFLICT DO UPDATE SET status = 'active', host = ?2, pid = ?3,
     capabilities = ?4, pool_id = coalesce(?5, pool_id), started_at = ?6, last_heartbeat = ?6,
-    incarnation = incarnation + 1, lease_seconds = ?7, lease_until = ?6 + ?7, metadata = ?8,
+    incarnation = incarnation + 1, knows_tasks = incarnation + 1, lease_seconds = ?7,
+    lease_until = ?6 + ?7, metadata = ?8,
     reason = NULL, ended_at = NULL, current_task_id = NULL, renewals = 0
 """
 BEAT = """
