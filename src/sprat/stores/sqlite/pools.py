@@ -68,15 +68,15 @@ def state(tx: Transaction, pool: str) -> model.PoolState:
         name=pool,
         settings=settings_from(settings),
         version=version,
-        **pause_at(tx.now, *pause),
+        **pause_of(tx, *pause),
     )
 
 
-def pause_at(now: float, paused_until: float | None, reason: str | None) -> dict[str, Any]:
+def pause_of(tx: Transaction, paused_until: float | None, reason: str | None) -> dict[str, Any]:
     """The fields about a pause of PoolState and Snapshot."""
-    if paused_until is None or paused_until <= now:
+    if paused_until is None or paused_until <= tx.now:  # seldom paused: the clock is not read
         return {"paused": False}
-    left = None if paused_until == FOREVER else paused_until - now
+    left = None if paused_until == FOREVER else paused_until - tx.now
     return {"paused": True, "paused_seconds": left, "pause_reason": reason}
 
 

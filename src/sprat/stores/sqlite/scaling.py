@@ -103,7 +103,7 @@ def observe(tx: Transaction, pool: str, group: str | None, window: float) -> mod
         oldest_ready_seconds=_oldest(tx, pool, group),
         next_due_seconds=_next_due(tx, pool, group),
         parked=items.parked(tx, pool, group),
-        **pools.pause_at(tx.now, *pause),
+        **pools.pause_of(tx, *pause),
         last_up_at=last_up,
         last_down_at=last_down,
         launch_failures=failures,
