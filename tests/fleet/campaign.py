@@ -6,6 +6,7 @@ python tests/fleet/campaign.py FILE      prints the table of a report
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 import sys
@@ -108,7 +109,7 @@ def spread(values: list[float]) -> str:
     if not values:
         return "-"
     ranked = sorted(values)
-    p95 = ranked[min(len(ranked) - 1, round(0.95 * len(ranked)))]
+    p95 = ranked[math.ceil(0.95 * len(ranked)) - 1]
     return f"{statistics.median(ranked):.2f} / {p95:.2f} / {ranked[-1]:.2f}"
 
 
