@@ -69,8 +69,9 @@ def test_clock_set_back_neither_ends_nor_freezes_a_lease(shaky: Store, host: Hos
     shaky.workers.register(WorkerRegistration(worker_id="w1", lease_seconds=10.0))
     host.now -= 3600
     assert shaky.workers.reap().workers == ()
-    host.now += 9
-    assert shaky.workers.reap().workers == ()
+    for _ in range(9):  # the store is in use meanwhile: a gap would be an outage
+        host.now += 1
+        assert shaky.workers.reap().workers == ()
     host.now += 2
     assert shaky.workers.reap().workers == ("w1",)
 
