@@ -9,10 +9,12 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from houses import OPTIONS, House
 from servers.orchestrator import OPEN, serving
+from worlds import HttpWorld
 
 from sprat import model
 from sprat.backend import Backend
@@ -281,3 +283,30 @@ def test_an_address_without_a_store_scheme_names_http(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="http"):
         open_store("gopher://x")
     assert OPTIONS.auth, "keys are on unless somebody switches them off"
+
+
+def test_claim_whose_answer_never_came_is_handed_back_before_the_next(tmp_path: Path) -> None:
+    """The server was away for longer than a call is patient: it may hold an item for the worker."""
+    world = HttpWorld(tmp_path)
+    try:
+        store = world.open()
+        pool = store.pool("papers")
+        item_id = pool.push(1)
+        me = store.workers.register(model.WorkerRegistration(worker_id="w1", pool_id="papers"))
+        backend: Any = store.backend
+        connections = backend._connections
+        call = connections.call
+
+        def lose(*args: Any, **kwargs: Any) -> Any:
+            call(*args, **kwargs)
+            raise StoreUnavailable("the answer is lost, and no other came in time")
+
+        connections.call = lose
+        with pytest.raises(StoreUnavailable):
+            pool.claim(me)
+        connections.call = call
+        claimed = pool.claim(me)
+        assert claimed is not None
+        assert (claimed.id, claimed.attempts, claimed.epoch) == (item_id, 1, 2)
+    finally:
+        world.close()

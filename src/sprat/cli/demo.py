@@ -15,6 +15,7 @@ import time
 
 from sprat import model
 from sprat.cli import DONE, FAILED, UsageError
+from sprat.launchers import doorbell
 from sprat.store import open_store
 
 TYPE_CHECKING = False
@@ -65,6 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         demo.clean_up()
         store.close()
+        doorbell.remove(store.url, POOL)
         shutil.rmtree(place, ignore_errors=True)
 
 

@@ -66,6 +66,14 @@ def open_reading(url: str, pool: str) -> int:
     return -1
 
 
+def remove(url: str, pool: str) -> None:
+    """For a store that is about to be deleted, when no process uses it any more."""
+    try:
+        os.unlink(path_of(url, pool))
+    except OSError:
+        pass
+
+
 def _is_ours(bell: int) -> bool:
     """Whether it is a pipe of this user: the directory may be everybody's."""
     about = os.fstat(bell)

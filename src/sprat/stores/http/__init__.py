@@ -11,6 +11,7 @@ import time
 
 from sprat import jsontext, model
 from sprat.backend import Backend, ClaimRef, WorkerRef
+from sprat.errors import StoreUnavailable
 from sprat.stores.http import wire
 from sprat.stores.http.address import Address
 from sprat.stores.http.connection import Connections
@@ -31,6 +32,8 @@ class HttpBackend(Backend):
         # Of the workers that registered here, by incarnation (None: the last).
         self._secrets: dict[tuple[str, int | None], str] = {}
         self._held: dict[str, dict[str, None]] = {}  # item ids that each of them claimed
+        # Claims whose answer never came: the server may hold items for the worker by now.
+        self._unsure: set[tuple[str, WorkerRef | None]] = set()
 
     def _call(self, verb: str, speaker: WorkerRef | None = None, /, **arguments: Any) -> Any:
         """Call a verb; for a worker, `speaker`, with its secret."""
@@ -65,12 +68,20 @@ class HttpBackend(Backend):
             "claim": claim,
             "announced": announced,
         }
-        told = self._connections.call(
-            "/api/v1/store/exchange",
-            jsontext.dumps(asked),
-            self._secret(worker),
-            on_lost=lambda: self._recover(pool, worker, claim),
-        )
+        if (pool, worker) in self._unsure:
+            self._recover(pool, worker, 1)
+            self._unsure.discard((pool, worker))
+        try:
+            told = self._connections.call(
+                "/api/v1/store/exchange",
+                jsontext.dumps(asked),
+                self._secret(worker),
+                on_lost=lambda: self._recover(pool, worker, claim),
+            )
+        except StoreUnavailable:
+            if claim:
+                self._unsure.add((pool, worker))
+            raise
         answer = wire.exchange(told["answer"])
         self._note(None if worker is None else worker.worker_id, settlements, answer.items)
         return answer
