@@ -148,7 +148,7 @@ class Attempts:
             self._current = None
 
     def _start_pulse(self) -> Pulse:
-        from sprat.pulse import Pulse  # threads: paid for only by those who use them
+        from sprat.pulse import Pulse  # here: only a job in the worker needs the thread
 
         pulse = self._pulse = Pulse(
             self._beat, pause=self._until_beat, timeout=self._settings.timeout_seconds

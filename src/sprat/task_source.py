@@ -57,7 +57,7 @@ def home(task: Any) -> tuple[str, str, str]:
 
 
 def _importable_name(module: Any, file: str, what: str) -> str:
-    """The main script has another name for those who import it."""
+    """The name to import a module by: for the main script that of its file."""
     if module.__name__ != "__main__":
         name: str = module.__name__
     elif module.__spec__ is not None:  # python -m package.module
