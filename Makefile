@@ -5,9 +5,6 @@ BIN := .venv/bin
 HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
 READY := .venv/ready-$(HERE)
 PYTEST := $(BIN)/python -m pytest
-# Tests that race real processes may miss a deadline on a busy machine. What failed is told, and run
-# once more by itself; what fails twice is a failure.
-AGAIN := $(PYTEST) --last-failed --last-failed-no-failures none
 PODS := tests/kubernetes --timeout 300
 
 .DEFAULT_GOAL := help
@@ -22,17 +19,15 @@ demo: $(READY) ## watch a small fleet lose a worker and no work
 test: export SPRAT_TEST_REQUIRE_SERVERS = 1
 test: lint types ## lint, types and every test
 	tools/packages redis-server postgresql pgbouncer prometheus chromium
-	$(PYTEST) -n auto -m "not alone" || $(AGAIN)
-	$(PYTEST) -m alone || $(AGAIN)
+	$(PYTEST) -n auto -m "not alone"
+	$(PYTEST) -m alone
+	tools/pythons 3.12 3.13
 
 test-docker: $(READY)-dev ## workers as containers, on a Docker engine of our own (as root)
-	tools/docker-engine sh -c 'tools/packages postgresql docker-compose && \
-		{ $(PYTEST) --timeout 600 tests/docker || $(AGAIN) --timeout 600 tests/docker; }'
+	tools/docker-engine sh -c 'tools/packages postgresql docker-compose && $(PYTEST) --timeout 600 tests/docker'
 
 test-kubernetes: $(READY)-dev ## workers as pods, on a real Kubernetes of our own (as root)
-	$(BIN)/python tools/cluster sh -c '\
-		{ $(PYTEST) $(PODS) -n 3 -m "not alone" || $(AGAIN) $(PODS); } && \
-		{ $(PYTEST) $(PODS) -m alone || $(AGAIN) $(PODS); }'
+	$(BIN)/python tools/cluster sh -c '$(PYTEST) $(PODS) -n 3 -m "not alone" && $(PYTEST) $(PODS) -m alone'
 
 lint: $(READY)-dev ## style and import order
 	$(BIN)/python -m ruff check .

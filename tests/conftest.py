@@ -22,9 +22,27 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Tests run side by side, on a machine that is then saturated: their fleets launch all the same.
 os.environ["SPRAT_LAUNCH_WHEN_SATURATED"] = "1"
 
+TEST_NAME = "PYTEST_CURRENT_TEST"  # pytest changes it itself
+
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
+
+
+@pytest.fixture(autouse=True)
+def same_environment() -> Iterator[None]:
+    """Commands that run in the process of the tests set variables for their jobs (SPRAT_URL): the
+    programs of the next test must not find them."""
+    before = _environment()
+    yield
+    if _environment() != before:
+        for name in set(os.environ) - set(before) - {TEST_NAME}:
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _environment() -> dict[str, str]:
+    return {name: text for name, text in os.environ.items() if name != TEST_NAME}
 
 
 @pytest.fixture(params=list(WORLDS))

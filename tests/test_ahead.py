@@ -14,7 +14,7 @@ from sprat import model
 from sprat.job import Job
 from sprat.pool import WorkPool
 from sprat.store import Store
-from sprat.worker import Report, Worker
+from sprat.worker import CLAIM_SECONDS, Report, Worker
 
 Run = Callable[..., Report]
 
@@ -172,3 +172,36 @@ def test_run_times_are_those_of_each_job(store: Store, pool: WorkPool, run: Run)
     stats = pool.stats(3600)
     assert stats.finished == 200
     assert stats.run_mean < 0.01
+
+
+def test_a_job_pushed_after_an_edit_is_not_run_with_old_code(
+    store: Store, pool: WorkPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker had looked at its files before the edit, and claims after the push."""
+
+    class Edited:
+        is_edited = False
+
+        def has_changed(self) -> bool:
+            return self.is_edited
+
+        def __call__(self, job: Job) -> Any:
+            raise AssertionError("old code")
+
+    processor = Edited()
+    exchange = store.backend.exchange
+
+    def late(*args: Any, **kwargs: Any) -> model.Exchange:
+        if not processor.is_edited:
+            processor.is_edited = True
+            pool.push_many([{}] * 3)
+            until = time.monotonic() + CLAIM_SECONDS
+            while time.monotonic() < until:
+                pass
+        return exchange(*args, **kwargs)
+
+    monkeypatch.setattr(store.backend, "exchange", late)
+    settings = model.PoolSettings(isolation="none", claim_ahead=100)
+    worker = Worker(store, "papers", processor, settings=settings, worker_id="w1", version=0)
+    assert worker.run().jobs == 0
+    assert [(item.status, item.attempts) for item in pool.items()] == [("pending", 0)] * 3

@@ -32,6 +32,14 @@ def test_help_names_every_command() -> None:
         assert what in answer.stdout
 
 
+def test_help_groups_the_commands_and_lists_the_exit_codes() -> None:
+    text = run("--help").stdout
+    headings = [line for line in text.splitlines() if line in cli.GROUPS.values()]
+    assert headings == ["Use", "Look", "Operate", "Deploy", "Machines"]
+    assert "130 interrupted" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
 def test_version_is_the_package_version() -> None:
     assert run("--version").stdout == f"sprat {sprat.__version__}\n"
 
@@ -58,6 +66,12 @@ def test_help_and_version_import_no_store(command: list[str]) -> None:
         ("dmeo", "did you mean demo?"),
         ("--hepl", "did you mean --help?"),
         ("xyzzy", "`sprat --help` lists"),
+        ("retry", "did you mean `sprat jobs retry`?"),
+        ("purge", "did you mean `sprat jobs purge`?"),
+        ("drian", "did you mean `sprat workers drain`?"),
+        ("--urls", "did you mean --url?"),
+        ("--url", "no command behind --url"),
+        ("--json", "no command behind --json"),
     ],
 )
 def test_unknown_command_is_one_helpful_sentence(typed: str, advice: str) -> None:
@@ -130,7 +144,12 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_demo_proves_that_nothing_is_lost(tmp_path: Path) -> None:
     answer = run("demo", env={**os.environ, "TMPDIR": str(tmp_path)})
     assert (answer.returncode, answer.stderr) == (0, "")
-    for promise in ("kill -9", "its job is free again", "starts again, attempt 2", "poisoned"):
+    for promise in (
+        "kill -9",
+        "its job is free again",
+        "starts again, attempt 2",
+        "kept with its error",
+    ):
         assert promise in answer.stdout
     assert answer.stdout.count("  yes  ") == 6
     assert "  NO   " not in answer.stdout

@@ -24,13 +24,9 @@ from sprat.tasks import Task
 TOP = Path(__file__).parent.parent
 PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/**/*.md"), *TOP.glob("examples/**/*.md")])
 DECISIONS = sorted(TOP.glob("docs/decisions/[0-9]*.md"))
-RUNNABLE = [
-    TOP / "README.md",
-    TOP / "docs" / "start.md",
-    *(
-        TOP / "docs" / "learn" / f"{page}.md"
-        for page in ("tasks", "scaling", "in-process", "simulation")
-    ),
+RUNNABLE = [  # README.md and start.md: tests/test_docs_sessions.py
+    TOP / "docs" / "learn" / f"{page}.md"
+    for page in ("tasks", "scaling", "in-process", "simulation")
 ]
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "sprat"
 # Imports point down: a module may import from the rungs below its own, and a package also from
 # itself. Modules on one rung do not know each other. A package stands for all its modules.
 RUNGS = (
-    {"record", "errors", "jsontext"},
+    {"record", "errors", "jsontext", "scaling_reasons"},
     {"model", "listening", "plain_json"},
     {
         "retry",
@@ -24,22 +24,23 @@ RUNGS = (
         "limits",
         "histogram",
         "payload",
+        "percent",
         "environment",
         "machine_load",
         "awaiting",
         "schedule",
         "text_file",
     },
-    {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally"},
+    {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally", "finding"},
     {"placement"},
     {"backend", "lifecycle", "settings", "ownership", "trigger", "yaml_tree"},
-    {"simulation", "machine", "claim_tokens"},
+    {"simulation", "machine", "claim_tokens", "tenant_limit", "stores.lost_claims"},
     {"stores.memory", "stores.sqlite", "stores.postgres", "stores.redis", "stores.http"},
     {"pool"},
     {"registry"},
     {"store", "config", "worker_pool"},
     {"launcher", "job", "regional_pool", "insight", "health"},
-    {"handlers", "checker", "reaper", "client", "scale_set"},
+    {"handlers", "checker", "reaper", "client", "scale_set", "pool_deletion"},
     {"processor"},
     {"ahead", "child", "contact", "pulse", "scaler", "signals"},
     {"attempts"},
@@ -66,7 +67,7 @@ ONLY_LATE = {
 }
 # Imports that point up the ladder, late: a URL or a name decides at run time what is needed.
 UPWARDS = {
-    *(("store", "triggers"), ("launcher", "launchers")),
+    *(("store", "triggers"), ("store", "pool_deletion"), ("launcher", "launchers")),
     *(("processor", "machine_room"), ("launchers", "machine_room")),
 }
 

@@ -47,7 +47,7 @@ def rows_of(parser: Parser) -> dict[str, str]:
     for action in parser._actions:
         names = [name for name in action.option_strings if name.startswith("--")]
         name = names[0] if names else "".join(action.option_strings)
-        if name and name not in EVERYWHERE:
+        if name and name not in EVERYWHERE and action.help != argparse.SUPPRESS:
             rows[typed(name, action)] = action.help or ""
     return rows
 
@@ -102,7 +102,7 @@ def default_of(name: str) -> str:
     if name == "directory":
         return "that of sprat.yml"
     if name == "start_on_push":
-        return "true if it has a processor"
+        return "true if it has a handler or a command"
     value = PoolSettings._defaults[name]
     if value is None or value in ((), {}):
         return "none"

@@ -193,6 +193,27 @@ class HttpWorld(World):
         self._served.stop()
 
 
+class HttpPostgresWorld(PostgresWorld):
+    """A PostgreSQL store behind a real server, as a fleet on many machines has it. The server is
+    started once a test process; its connections outlast the emptying."""
+
+    _served: list[Served] = []
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
+        self._database = self.url
+        if not self._served:
+            behind = open_store(f"{self.url}?application_name={postgres.SERVER}")
+            self._served.append(Served(behind))
+        self.url = self._served[0].url
+
+    def advance(self, seconds: float) -> None:
+        postgres.advance(self._database, seconds)
+
+    def outage(self, seconds: float) -> None:
+        postgres.outage(self._database, seconds)
+
+
 def move_mark(backend: MemoryBackend, seconds: float) -> None:
     """Let the store have been in use until these seconds later."""
     state = backend._state
@@ -207,6 +228,8 @@ WORLDS: dict[str, Callable[[Path], World]] = {
     "redis": RedisWorld,
     "http": HttpWorld,
 }
+# Those of the conformance suite: also a server whose store is a real database.
+CONFORMING = {**WORLDS, "http-postgres": HttpPostgresWorld}
 # Those that other processes can open by `world.url`.
 SHARED = ("sqlite", "postgres", "redis", "http")
 

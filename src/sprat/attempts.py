@@ -17,6 +17,7 @@ from sprat.errors import StoreUnavailable
 from sprat.job import Job, Stopped
 from sprat.pool import worker_ref
 from sprat.processor import Outcome, attempt
+from sprat.retry import stopped_after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Attempts:
                 return outcome
             if limit is not None and time.monotonic() >= began + limit:
                 child.kill()
-                return Outcome(ok=False, error=f"stopped after its {limit:g} seconds were over")
+                return Outcome(ok=False, error=stopped_after(limit))
             if self._has_to_stop() or self._is_out_of_contact():
                 child.kill()
                 self.hand_back(item)

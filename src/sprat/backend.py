@@ -16,6 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# The version of the verbs over HTTP, sent in the header `sprat-protocol`. A worker of
+# version 1 sends no header; it would run the pool's function for jobs of every task.
+PROTOCOL = "2"
 NO_JOINING = "only a PostgreSQL store can join a transaction of yours: leave connection= out"
 
 
@@ -106,10 +109,21 @@ class Backend:
         """One item, whatever its pool."""
         raise NotImplementedError
 
+    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
+        """The pool of each of these items, None for an unknown one, without their payloads."""
+        raise NotImplementedError
+
     def items(
         self, pool: str, status: str | None, limit: int, after: str | None
     ) -> list[model.WorkItem]:
         """Items in order of arrival, from the one after `after`."""
+        raise NotImplementedError
+
+    def find(
+        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
+    ) -> model.Found:
+        """Up to `limit` items that fit, from the one after `after`. One step of a search: it looks
+        at a bounded number of items, and may find none before the end is reached."""
         raise NotImplementedError
 
     def counts(self, pool: str) -> model.Counts:
@@ -156,6 +170,12 @@ class Backend:
 
     def purge(self, pool: str, limit: int) -> int:
         """Delete up to `limit` finished items past their retention, and old history."""
+        raise NotImplementedError
+
+    def delete_pool(self, pool: str, limit: int) -> bool | None:
+        """Delete up to `limit` finished items of a pool and, when these are all, the pool: its
+        settings, statistics, decisions and ended workers. True: nothing of it is left; False: more
+        finished items are; None: nothing was done, it has unfinished items or live workers."""
         raise NotImplementedError
 
     # -- workers ----------------------------------------------------------------------------
@@ -240,6 +260,10 @@ class Backend:
 
     def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
         """What happened in the last `seconds`, in buckets, oldest first."""
+        raise NotImplementedError
+
+    def totals(self, pool: str) -> model.Totals:
+        """All that happened in the pool so far: the same for every process that asks."""
         raise NotImplementedError
 
     # -- documents and rates ------------------------------------------------------------------

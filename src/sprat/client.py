@@ -5,20 +5,15 @@ docs/recipes/own-worker.md has a whole worker; `sprat work --serve` uses the sam
 
 from __future__ import annotations
 
-import http.client
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import quote
 
-from sprat import health, jsontext, payload
-from sprat.errors import InvalidInput, StoreMismatch, StoreUnavailable, UnknownWorker
+from sprat import health, jsontext, payload, percent
+from sprat.errors import InvalidInput, StoreUnavailable, UnknownWorker
 
 LONGEST_PAUSE_SECONDS = 30.0
-TIMEOUT_SECONDS = 10.0
 STATUSES = ("completed", "failed", "cancelled", "transient", "poisoned")
-TRY_AGAIN = (429, 500, 502, 503, 504)
 
 
 def pause_after(failures: int) -> float:
@@ -27,50 +22,25 @@ def pause_after(failures: int) -> float:
 
 
 class Routes:
-    """Calls the routes of an orchestrator, each over a connection of its own."""
+    """Calls the routes of an orchestrator, over connections that are kept."""
 
     def __init__(self, url: str) -> None:
         """The API key is in SPRAT_API_KEY, as for every command."""
         from sprat.stores.http.address import read
+        from sprat.stores.http.connection import Connections
 
         if not url.startswith(("http://", "https://")):
-            raise InvalidInput(f"{url!r} is no orchestrator: write http://host:port")
-        self._address = read(url)
+            raise InvalidInput(f"{url!r} is no orchestrator: write https://host:port")
+        self._connections = Connections(read(url))
         self._secret: str | None = None
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Any route (docs/reference/routes.md), with the key, and with a worker's secret if
-        there is one."""
-        content = None if body is None else jsontext.dumps(body)
-        connection = self._connection()
-        try:
-            connection.request(method, self._address.prefix + path, content, self._headers())
-            answer = connection.getresponse()
-            return _read(answer.status, answer.read())
-        except ssl.SSLCertVerificationError as error:
-            raise InvalidInput(f"{error.verify_message}: see SPRAT_CA_FILE") from None
-        except (OSError, http.client.HTTPException) as error:
-            why = str(error) or type(error).__name__
-            raise StoreUnavailable(f"no answer from {self._address.shown}: {why}") from None
-        finally:
-            connection.close()
-
-    def _headers(self) -> dict[str, str]:
-        given = {
-            "Authorization": self._address.key and f"Bearer {self._address.key}",
-            "Sprat-Worker-Secret": self._secret,
-            "Content-Type": "application/json",
-        }
-        return {name: value for name, value in given.items() if value}
-
-    def _connection(self) -> http.client.HTTPConnection:
-        at = self._address
-        if not at.is_tls:
-            return http.client.HTTPConnection(at.host, at.port, timeout=TIMEOUT_SECONDS)
-        tls = ssl.create_default_context(cafile=at.ca_file)
-        if at.client_certificate:
-            tls.load_cert_chain(at.client_certificate, at.client_key)
-        return http.client.HTTPSConnection(at.host, at.port, timeout=TIMEOUT_SECONDS, context=tls)
+        there is one. It is tried once: only the caller knows whether it may be repeated."""
+        if not path.isascii() or not path.isprintable() or " " in path:
+            raise InvalidInput(f"{path!r} is no path: write its odd characters with % (%20)")
+        content = "" if body is None else jsontext.dumps(body)
+        return self._connections.once(method, path, content, self._secret)
 
 
 class Client(Routes):
@@ -93,7 +63,7 @@ class Client(Routes):
             "endpoint_url": endpoint_url,
             "capabilities": dict(capabilities or {}),
         }
-        self._path = quote(worker_id, safe="")
+        self._path = percent.quoted(worker_id)
         self._unreported: list[dict[str, Any]] = []
         self.operation: str | None = None  # what it is working on
 
@@ -167,16 +137,3 @@ def _detail(status: str, result: object, error: object) -> dict[str, Any]:
     if error is not None:
         raise InvalidInput("an operation has completed or has an error, not both")
     return {"result": jsontext.loads(payload.encode(result, "result"))}
-
-
-def _read(status: int, content: bytes) -> Any:
-    try:
-        answer = jsontext.loads(content.decode()) if content else {}
-    except ValueError:
-        raise StoreMismatch(f"this is no orchestrator: it answers with status {status}") from None
-    if status < 300:
-        return answer
-    message = str(answer.get("message", f"status {status}"))
-    if status in TRY_AGAIN:
-        raise StoreUnavailable(message)
-    raise (UnknownWorker if answer.get("error") == "unknown_worker" else InvalidInput)(message)

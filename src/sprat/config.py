@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from sprat import lifecycle, payload, text_file
+from sprat import lifecycle, payload, tenant_limit, text_file
 from sprat.errors import InvalidInput
 from sprat.lifecycle import Lifecycle
 from sprat.model import PoolSettings
@@ -65,6 +65,13 @@ def store_url(flag: str | None, environment: Mapping[str, str], *, path: str = F
         top = _mapping(_tree(text, path), path, "the file")
         url = _store(top["store"], path) if "store" in top else ""
     return beside(url or DEFAULT_URL, os.path.dirname(path))
+
+
+def named_store(environment: Mapping[str, str]) -> str | None:
+    """The store that SPRAT_URL or the sprat.yml of this directory names; None without either."""
+    if not environment.get("SPRAT_URL") and not os.path.exists(FILE):
+        return None
+    return store_url(None, environment)
 
 
 def check_overrides(environment: Mapping[str, str]) -> dict[str, int]:
@@ -135,6 +142,8 @@ def checked(tree: Leaf, path: str, directory: str) -> Config:
             _refuse(path, leaf.key_line, f"unknown key {key!r}{nearest(key, TOP)}")
     store = _store(top["store"], path) if "store" in top else None
     common: dict[str, object] = {}
+    if (limit := tenant_limit.default()) is not None:
+        common["tenant_limit"] = limit
     if "launcher" in top:
         common["launcher"] = _setting(top["launcher"], "launcher", "launcher", path)
     pools = {}
@@ -170,9 +179,12 @@ def _pool(
         if key == "events":
             _refuse(path, inner.key_line, "events is made from triggers: write those instead")
         if key not in settings.CHECKS:
-            near = nearest(key, settings.CHECKS)
+            near = settings.advice(key)
             _refuse(path, inner.key_line, f"pools.{name} has no setting {key!r}{near}")
         given[key] = _setting(inner, key, f"pools.{name}.{key}", path)
+    if leaf.value and "policy_options" in leaf.value:
+        policy = str(given.get("policy", PoolSettings().policy))
+        _check_policy(f"pools.{name}", policy, leaf.value["policy_options"], path)
     if leaf.value and "launcher_options" in leaf.value:
         launcher = str(given.get("launcher") or common.get("launcher") or PoolSettings().launcher)
         options = _mapping(leaf.value["launcher_options"], path, f"pools.{name}.launcher_options")
@@ -214,7 +226,7 @@ def _trigger(leaf: Leaf, path: str, directory: str) -> Trigger:
         try:
             trigger.CHECKS[key](given[key], key)
         except InvalidInput as error:
-            _refuse_here(path, inner, str(error))
+            _refuse_here(path, inner, f"{error}{_units(key, given[key])}")
     given["directory"] = os.path.abspath(os.path.join(directory, str(given.get("directory") or "")))
     try:
         return trigger.checked(given)
@@ -243,8 +255,26 @@ def _setting(leaf: Leaf, name: str, what: str, path: str) -> object:
     try:
         settings.CHECKS[name](value, what)
     except InvalidInput as error:
-        _refuse(path, leaf.line, str(error))
+        _refuse(path, leaf.line, f"{error}{_units(name, value)}")
     return value
+
+
+def _units(name: str, value: object) -> str:
+    """The end of a sentence about a time that is a text: how it may be written."""
+    is_time = name.endswith("_seconds") and isinstance(value, str)
+    return ", or a time such as 500ms, 90s, 5m, 2h or 1d" if is_time else ""
+
+
+def _check_policy(name: str, policy: str, leaf: Leaf, path: str) -> None:
+    """Each option of a policy in its own line; what they mean together is checked later."""
+    from sprat.scaling import policies
+
+    for key, inner in _mapping(leaf, path, f"{name}.policy_options").items():
+        value = seconds(inner.plain()) if key.endswith("_seconds") else inner.plain()
+        try:
+            policies.check_option(policy, key, value)
+        except InvalidInput as error:
+            _refuse(path, inner.key_line, f"{name}: {error}{_units(key, value)}")
 
 
 def _placed(

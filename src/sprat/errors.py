@@ -13,6 +13,10 @@ class KeyConflict(SpratError):
     """The idempotency key already names an item with another payload."""
 
 
+class PoolInUse(SpratError):
+    """The pool has unfinished jobs or live workers, and cannot be deleted."""
+
+
 class Unknown(SpratError, KeyError):
     """The store does not know this id."""
 
@@ -42,6 +46,10 @@ class StoreUnavailable(StoreError):
 
 class StoreMismatch(StoreError):
     """What is at this address is not a store that this version of sprat can use."""
+
+
+class StoreWarning(UserWarning):
+    """The store may lose what it acknowledged."""
 
 
 class MissingExtra(SpratError, ImportError):

@@ -1,8 +1,8 @@
 """Where a worker can be asked how it is: `GET /health`, from one thread beside the work.
 
-One request at a time, a second for each, and no more of it than a request's head: whoever asks
-slowly or for long keeps others waiting for that second, never the work. Jobs fork beside this
-thread, so it takes no locks and writes no log.
+The thread reads up to MAX_AT_ONCE requests at the same time, each for at most a second and no more
+than its head; a further connection ends the oldest. Jobs fork beside this thread, so it takes no
+locks and writes no log.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ONE_REQUEST_SECONDS = 1.0
 MAX_HEAD_BYTES = 4096
+MAX_AT_ONCE = 64
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = ("0.0.0.0", "::")
 
@@ -72,37 +73,80 @@ class HealthServer:
         self._listening.close()
 
     def _run(self) -> None:
+        import select
+
+        self._listening.setblocking(False)
+        listening = self._listening.fileno()
+        requests: dict[int, _Request] = {}  # by file descriptor, oldest first
         while True:
-            try:
-                connection, _ = self._listening.accept()
-            except ConnectionError:
-                continue  # gone before we came to it
-            except OSError:
-                return  # closed
-            with connection:
+            poll = select.poll()
+            for descriptor in (listening, *requests):
+                poll.register(descriptor, select.POLLIN)
+            for descriptor, _ in poll.poll(_milliseconds_left(requests)):
+                if descriptor in requests:
+                    self._read(requests, descriptor)
+                    continue
                 try:
-                    connection.sendall(_response(_line(connection), self._operation()))
+                    request = _Request(self._listening.accept()[0])
+                except (ConnectionError, BlockingIOError):
+                    continue  # gone before we came to it
                 except OSError:
-                    pass  # slow, or gone: nobody is there to tell
+                    return  # closed
+                requests[request.connection.fileno()] = request
+            _end_slow(requests)
+
+    def _read(self, requests: dict[int, _Request], descriptor: int) -> None:
+        """Read what came, and answer if the request is complete."""
+        request = requests[descriptor]
+        try:
+            line = request.read()
+            if line is None:
+                return
+            request.connection.sendall(_response(line, self._operation()))
+        except OSError:
+            pass  # the client is gone
+        requests.pop(descriptor).connection.close()
+
+
+class _Request:
+    """A request that is being read."""
+
+    __slots__ = ("connection", "end", "head")
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.end = time.monotonic() + ONE_REQUEST_SECONDS
+        self.head = b""
+        connection.setblocking(False)
+
+    def read(self) -> bytes | None:
+        """The first line when the head is complete, nothing when it never will be, None before."""
+        part = self.connection.recv(MAX_HEAD_BYTES)
+        self.head += part
+        if b"\r\n\r\n" in self.head:
+            return self.head.partition(b"\r\n")[0]
+        return b"" if not part or len(self.head) > MAX_HEAD_BYTES else None
+
+
+def _milliseconds_left(requests: dict[int, _Request]) -> float | None:
+    """Until the oldest request is too old."""
+    for request in requests.values():
+        return max(0.0, request.end - time.monotonic()) * 1000 + 1
+    return None
+
+
+def _end_slow(requests: dict[int, _Request]) -> None:
+    now = time.monotonic()
+    for descriptor, request in list(requests.items()):
+        if len(requests) <= MAX_AT_ONCE and request.end > now:
+            return
+        requests.pop(descriptor).connection.close()
 
 
 def _url(host: str, port: int) -> str:
     """How others reach it: by this machine's name, where it listens on all addresses."""
     host = os.uname().nodename if host in EVERYWHERE else host
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _line(connection: socket.socket) -> bytes:
-    """The first line of a request whose head came whole and in time."""
-    end = time.monotonic() + ONE_REQUEST_SECONDS
-    got = b""
-    while b"\r\n\r\n" not in got:
-        connection.settimeout(max(0.001, end - time.monotonic()))
-        part = connection.recv(MAX_HEAD_BYTES)
-        got += part
-        if not part or len(got) > MAX_HEAD_BYTES:
-            return b""
-    return got.partition(b"\r\n")[0]
 
 
 def _response(line: bytes, operation: str | None) -> bytes:

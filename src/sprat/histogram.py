@@ -16,6 +16,7 @@ from sprat import model
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     Row = tuple[str, int, int, float, float]  # kind, bin, n, total seconds, total squared seconds
 
@@ -115,26 +116,46 @@ def history(rows: Iterable[tuple[float, float, Row]]) -> list[model.StatsBucket]
     return [_bucket(at, width, found) for (at, width), found in sorted(buckets.items())]
 
 
+def totals(rows: Iterable[Row]) -> model.Totals:
+    """All that a pool did, from its rows in any order; several may be of one kind and bin. A
+    decision is a row whose kind is its direction, and whose bin the number of its reason."""
+    from sprat.scaling_reasons import REASONS  # workers do not need it
+
+    found = list(rows)
+    decisions = (
+        model.DecisionCount(direction=direction, reason=REASONS[number], n=n)
+        for direction in model.DIRECTIONS
+        for number, n in _bins(found, direction)
+    )
+    return model.Totals(**_sums(found), decisions=tuple(decisions))
+
+
 def _bucket(at: float, width: float, rows: list[Row]) -> model.StatsBucket:
+    return model.StatsBucket(at=at, seconds=width, **_sums(rows))
+
+
+def _sums(rows: list[Row]) -> dict[str, Any]:
     counts: dict[str, int] = {}
     for kind, _, n, _, _ in rows:
         counts[kind] = counts.get(kind, 0) + n
-    return model.StatsBucket(
-        at=at,
-        seconds=width,
-        arrivals=counts.get(ARRIVE, 0),
-        starts=counts.get(WAIT, 0),
-        finished=counts.get(DONE, 0),
-        failed=counts.get(FAIL, 0),
-        wait_seconds=sum(total for kind, _, _, total, _ in rows if kind == WAIT),
-        run_seconds=sum(total for kind, _, _, total, _ in rows if kind == RUN),
-        waits=_bins(rows, WAIT),
-        runs=_bins(rows, RUN),
-    )
+    return {
+        "arrivals": counts.get(ARRIVE, 0),
+        "starts": counts.get(WAIT, 0),
+        "finished": counts.get(DONE, 0),
+        "failed": counts.get(FAIL, 0),
+        "wait_seconds": sum(total for kind, _, _, total, _ in rows if kind == WAIT),
+        "run_seconds": sum(total for kind, _, _, total, _ in rows if kind == RUN),
+        "waits": _bins(rows, WAIT),
+        "runs": _bins(rows, RUN),
+    }
 
 
 def _bins(rows: list[Row], wanted: str) -> tuple[tuple[int, int], ...]:
-    return tuple(sorted((number, n) for kind, number, n, _, _ in rows if kind == wanted and n))
+    bins: dict[int, int] = {}
+    for kind, number, n, _, _ in rows:
+        if kind == wanted and n:
+            bins[number] = bins.get(number, 0) + n
+    return tuple(sorted(bins.items()))
 
 
 def _mean(total: float, n: int) -> float:

@@ -56,6 +56,20 @@ def dumps(value: object) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
+def printable(text: str) -> str:
+    """The text without control, C1 and bidirectional characters: jobs, results and servers choose
+    it, and must not write to a terminal. Each of them is written as JSON does (\\u001b), so JSON
+    stays the same value. Line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[n : n + 2].hex()}" for n in range(0, len(units), 2))
+
+
 def _refuse(value: object) -> None:
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 

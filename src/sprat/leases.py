@@ -60,3 +60,11 @@ def _may(lease: Lease) -> bool:
 def _renewed(lease: Lease, now: float, part: float) -> Lease:
     until = max(lease.until, now + part * lease.seconds)
     return lease.replace(until=until, renewals=lease.renewals + 1)
+
+
+def why_lost(threshold: float | None) -> str:
+    """The reason of a worker that a pass takes for dead: by its lease, or by an explicit number
+    of seconds."""
+    if threshold is None:
+        return "its lease ended without a heartbeat"
+    return f"no heartbeat for more than {threshold:g} s, the threshold of the pass that looked"

@@ -12,16 +12,26 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_SECONDS = 86400.0
+UNWATCHED = (
+    "worker_lifecycle has no probe_hosts, so the server checks the health of no worker: list the "
+    "networks, addresses or names of your workers there"
+)
 
 
 class Lifecycle(Record):
-    """Durations in seconds. Nobody is probed while `probe_hosts` is empty."""
+    """Durations in seconds. No worker is probed while `probe_hosts` is empty."""
 
     health_check_interval: float = 10.0
     health_check_timeout: float = 5.0
     health_failure_threshold: int = 3  # failures in a row, and a worker is unavailable
     removal_threshold: float = 300.0  # unavailable for longer, and it is removed
     probe_hosts: tuple[str, ...] = ()  # networks, addresses and names that may be connected to
+    is_stated: bool = False  # in a file, perhaps with the values above
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether the file asks for health checks that are never made."""
+        return self.is_stated and not self.probe_hosts
 
 
 def checked(given: Mapping[str, Any]) -> Lifecycle:
@@ -31,7 +41,7 @@ def checked(given: Mapping[str, Any]) -> Lifecycle:
             raise InvalidInput(f"worker_lifecycle has no {name!r}: one of {', '.join(CHECKS)}")
         CHECKS[name](value, f"worker_lifecycle.{name}")
     hosts = tuple(given.get("probe_hosts") or ())
-    return Lifecycle(**{**given, "probe_hosts": hosts})
+    return Lifecycle(**{**given, "probe_hosts": hosts, "is_stated": True})
 
 
 def _some_seconds(value: object, name: str) -> None:

@@ -7,6 +7,7 @@ about the processor only.
 from __future__ import annotations
 
 import os
+import time
 
 from sprat.model import Saturation
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 MOST_PRESSURE = 60.0  # % of the last 10 s in which a task waited for a processor
 MOST_RUNNABLE = 4.0  # tasks per core that run or wait for a processor
 LEAST_MEMORY = 10.0  # % available
+KEPT_SECONDS = 0.1  # a burst of passes reads the files once
 
 # In a container the first file is about the container, the second about the whole machine.
 PRESSURE = ("/sys/fs/cgroup/cpu.pressure", "/proc/pressure/cpu")
@@ -29,11 +31,26 @@ def saturation() -> Saturation | None:
     """What this machine has too little of; None: nothing, or this system does not say."""
     if os.environ.get("SPRAT_LAUNCH_WHEN_SATURATED"):
         return None
-    return measured(_read, cores())
+    now = time.monotonic()
+    if now - _last.at > KEPT_SECONDS:
+        _last.found, _last.at = measured(_read, cores()), now
+    return _last.found
 
 
 def cores() -> int:
-    return os.cpu_count() or 1
+    _last.cores = _last.cores or os.cpu_count() or 1
+    return _last.cores
+
+
+class _Last:
+    """What this process found last."""
+
+    at = float("-inf")
+    found: Saturation | None = None
+    cores = 0
+
+
+_last = _Last()
 
 
 def measured(read: Read, cores: int) -> Saturation | None:

@@ -42,6 +42,12 @@ HAND_BACK = "hand_back"  # not done, through no fault of the job: the attempt is
 PARK = "park"  # the worker does not know the task: given back, held until a worker does
 OUTCOMES = (COMPLETE, FAIL, TRANSIENT, POISON, HAND_BACK, PARK)
 
+# What a scaling decision does to a fleet.
+UP = "up"
+DOWN = "down"
+HOLD = "hold"
+DIRECTIONS = (UP, DOWN, HOLD)
+
 # What happens in a pool that a trigger may wait for.
 WORK_ADDED = "work_added"
 WORKER_DONE = "worker_done"  # it left because there was no work for it, or it had done its share
@@ -87,6 +93,27 @@ class WorkItem(Record):
     task: str | None = None  # the task to run; None: the pool's handler, command or machine
     transients: int = 0  # transient failures so far, bounded by the pool's max_transient
     hold: str | None = None  # why a pending item waits beyond its delay (an unknown task)
+
+
+class ItemFilter(Record):
+    """Which items to find; what is None is not looked at. See finding.py."""
+
+    status: str | None = None
+    delayed: bool | None = None  # of pending items: those that wait for their time, or the others
+    prefix: str | None = None  # of the id
+    key: str | None = None
+    tenant: str | None = None
+    error: str | None = None  # a text within the error
+    older_seconds: float | None = None  # since the push, at least
+    newer_seconds: float | None = None  # since the push, at most
+    newest: bool = False  # newest first
+
+
+class Found(Record):
+    """One step of a search: items, and the id to go on after (None: there are no more)."""
+
+    items: tuple[WorkItem, ...] = ()
+    after: str | None = None
 
 
 class NewItem(Record):
@@ -317,6 +344,28 @@ class StatsBucket(Record):
     run_seconds: float = 0.0
     waits: tuple[tuple[int, int], ...] = ()  # bin of histogram.py, and how many fell into it
     runs: tuple[tuple[int, int], ...] = ()
+
+
+class DecisionCount(Record):
+    """How many scaling decisions of one kind were recorded."""
+
+    direction: str  # up, down or hold
+    reason: str  # one of the words of scaling_reasons.py
+    n: int
+
+
+class Totals(Record):
+    """All that a pool has done since it was made: these numbers never go down."""
+
+    arrivals: int = 0
+    starts: int = 0
+    finished: int = 0
+    failed: int = 0
+    wait_seconds: float = 0.0
+    run_seconds: float = 0.0
+    waits: tuple[tuple[int, int], ...] = ()  # bin of histogram.py, and how many fell into it
+    runs: tuple[tuple[int, int], ...] = ()
+    decisions: tuple[DecisionCount, ...] = ()
 
 
 class Saturation(Record):

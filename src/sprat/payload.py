@@ -10,12 +10,16 @@ from sprat.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
 MAX_BYTES = 1 << 20  # of one payload, result or checkpoint as JSON text
+MAX_DEPTH = 64  # levels of lists and objects in it; every reader of the store recurses into them
+MAX_IDS = 1000  # that one request to a server may name; the HTTP store sends more in several
 MAX_ERROR_CHARS = 20_000  # an error text is cut here, never refused
 MAX_NAME_CHARS = 128
+MAX_METADATA_BYTES = 64 * 1024  # of one worker: every look at its pool reads it
+MAX_CAPABILITIES = 100  # of one worker
 MAX_DELAY_SECONDS = 10 * 365 * 86400.0
 KEPT_SETTINGS = 100  # texts of settings that need not be read again
 
@@ -28,18 +32,19 @@ _settings: dict[str, model.PoolSettings] = {}  # as read from their text
 def encode(value: object, what: str) -> str:
     """The value as JSON text. Values that are not plain JSON are converted (see plain_json.py).
 
-    Raises InvalidInput when the value, or a value inside it, has no JSON form, or when the text is
-    longer than MAX_BYTES. `what` is what the error message calls the value.
+    Raises InvalidInput when the value, or a value inside it, has no JSON form, is nested more than
+    MAX_DEPTH levels, or when the text is longer than MAX_BYTES. `what` is what the error message
+    calls the value.
     """
     try:
-        _check_plain(value)
+        _check_plain(value, MAX_DEPTH)
         text = jsontext.dumps(value)
         size = len(text) if text.isascii() else len(text.encode())
     except (TypeError, ValueError, RecursionError):
         from sprat import plain_json
 
         # An element of an array takes two bytes or more: itself, and a comma or a bracket.
-        text = plain_json.dumps(value, what, max_elements=MAX_BYTES // 2)
+        text = plain_json.dumps(value, what, max_elements=MAX_BYTES // 2, max_depth=MAX_DEPTH)
         size = len(text.encode())
     if size > MAX_BYTES:
         raise InvalidInput(
@@ -49,20 +54,54 @@ def encode(value: object, what: str) -> str:
     return text
 
 
-def _check_plain(value: Any) -> None:
+def metadata(values: Mapping[str, Any]) -> str:
+    """The metadata of a worker as JSON text."""
+    return _small_enough(encode(dict(values), "metadata"))
+
+
+def merged_metadata(stored: str, sent: str) -> str:
+    """What a heartbeat makes of the metadata of a worker, both as JSON text."""
+    return _small_enough(jsontext.dumps({**jsontext.loads(stored), **jsontext.loads(sent)}))
+
+
+def _small_enough(text: str) -> str:
+    if len(text.encode()) > MAX_METADATA_BYTES:
+        raise too_much_metadata()
+    return text
+
+
+def too_much_metadata() -> InvalidInput:
+    return InvalidInput(
+        f"the metadata of a worker is at most {MAX_METADATA_BYTES:,} bytes of JSON, all heartbeats "
+        f"together: send less, or register the worker again to start with none"
+    )
+
+
+def capabilities(values: Sequence[object]) -> tuple[str, ...]:
+    """What a worker can do: up to MAX_CAPABILITIES labels."""
+    if len(values) > MAX_CAPABILITIES:
+        raise InvalidInput(
+            f"a worker has at most {MAX_CAPABILITIES} capabilities, not {len(values):,}"
+        )
+    return tuple(label(one, "capability") or "" for one in values)
+
+
+def _check_plain(value: Any, levels: int) -> None:
     """Raise TypeError for what json.dumps would change without a word: subclasses, and keys that
-    are not texts."""
+    are not texts; RecursionError for more than these levels."""
+    if not levels:
+        raise RecursionError
     kind = type(value)
     if kind is dict:
         for key, inner in value.items():
             if type(key) is not str:
                 raise TypeError
             if type(inner) not in _SCALARS:
-                _check_plain(inner)
+                _check_plain(inner, levels - 1)
     elif kind is list or kind is tuple:
         for inner in value:
             if type(inner) not in _SCALARS:
-                _check_plain(inner)
+                _check_plain(inner, levels - 1)
     elif kind not in _SCALARS:
         raise TypeError
 
@@ -92,6 +131,13 @@ def label(value: object, what: str) -> str | None:
     if not value or len(value) > MAX_NAME_CHARS or not value.isprintable():
         raise InvalidInput(f"the {what} must be 1 to {MAX_NAME_CHARS} printable characters")
     return value
+
+
+def direction(value: object) -> str:
+    """Of a scaling decision."""
+    if value not in model.DIRECTIONS:
+        raise InvalidInput(f"unknown direction {value!r}: one of {', '.join(model.DIRECTIONS)}")
+    return str(value)
 
 
 def worker_id(value: object) -> str:
@@ -137,10 +183,25 @@ def new_ids(n: int) -> list[str]:
     return [prefix + f"{number:08x}" for number in range(first, first + n)]
 
 
+def attempts(max_attempts: object, max_retries: object) -> int:
+    """How often a job may be started. `max_retries` is the older name, and that of the record."""
+    if max_attempts is None:
+        name, value = "max_retries", model.MAX_RETRIES if max_retries is None else max_retries
+    elif max_retries in (None, max_attempts):
+        name, value = "max_attempts", max_attempts
+    else:
+        raise InvalidInput(
+            f"max_attempts is {max_attempts!r} and max_retries is {max_retries!r}: "
+            f"both mean the attempts in all, give one"
+        )
+    return whole(value, name, 1, 1000)
+
+
 def new_item(
     data: object,
     *,
-    max_retries: int = model.MAX_RETRIES,
+    max_attempts: int | None = None,
+    max_retries: int | None = None,
     priority: int = 0,
     delay: float = 0.0,
     tenant: str | None = None,
@@ -154,7 +215,7 @@ def new_item(
         (
             new_id(),
             encode(data, "payload"),
-            whole(max_retries, "max_retries", 1, 1000),
+            attempts(max_attempts, max_retries),
             whole(priority, "priority", -(1 << 31), (1 << 31) - 1),
             seconds(delay, "delay"),
             label(tenant, "tenant"),

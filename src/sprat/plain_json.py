@@ -23,19 +23,21 @@ AS_TEXT = (("decimal", "Decimal"), ("uuid", "UUID"), ("pathlib", "PurePath"))
 AS_ISO = (("datetime", "date"), ("datetime", "time"))  # a datetime is a date
 
 
-def dumps(value: object, what: str, *, max_elements: int) -> str:
+def dumps(value: object, what: str, *, max_elements: int, max_depth: int) -> str:
     """The value as JSON text of dicts, lists, texts, finite numbers, True, False and None.
 
     Raises InvalidInput, which names the place of the first value that has no JSON form. `what` is
-    what the caller calls the value. An array of more than `max_elements` is refused unread.
+    what the caller calls the value. An array of more than `max_elements` is refused unread,
+    and so is what is nested more than `max_depth` levels.
     """
-    converter = _Converter(what.partition(" ")[0], max_elements)
+    converter = _Converter(what.partition(" ")[0], max_elements, max_depth)
     try:
         return jsontext.dumps(converter.convert(value))
     except _Refused as refused:
         why = f"the {what} is not JSON: {converter.path()} {refused}"
     except RecursionError:
-        why = f"the {what} is nested too deeply, or contains itself: {converter.path()}"
+        where = f"or contains itself: {converter.path()}"
+        why = f"the {what} is nested more than {max_depth} levels, {where}"
     except Exception as error:  # noqa: BLE001  (the value's own code raised it)
         where = f"{converter.path()} cannot be converted"
         why = f"the {what} is not JSON: {where}: {_line(error)}"
@@ -49,9 +51,10 @@ class _Refused(Exception):
 class _Converter:
     """One conversion, with the place at which it is."""
 
-    def __init__(self, root: str, max_elements: int) -> None:
+    def __init__(self, root: str, max_elements: int, max_depth: int) -> None:
         self._root = root
         self._max_elements = max_elements
+        self._max_depth = max_depth
         self._keys: list[object] = []  # of the containers around the current value
 
     def path(self) -> str:
@@ -81,6 +84,7 @@ class _Converter:
         return self.convert(self._simpler(value))
 
     def _dict(self, value: dict[Any, Any]) -> dict[str, Any]:
+        self._check_depth()
         found: dict[str, Any] = {}
         for key, inner in value.items():
             name = self._key(key)
@@ -104,12 +108,17 @@ class _Converter:
         return name if isinstance(name, str) else jsontext.dumps(name)
 
     def _list(self, values: Iterable[Any]) -> list[Any]:
+        self._check_depth()
         found = []
         for at, inner in enumerate(values):
             self._keys.append(at)
             found.append(self.convert(inner))
             self._keys.pop()
         return found
+
+    def _check_depth(self) -> None:
+        if len(self._keys) >= self._max_depth:
+            raise RecursionError
 
     def _simpler(self, value: Any) -> Any:
         """A value that is closer to JSON, and means the same."""

@@ -26,12 +26,14 @@ class WorkPool:
         self,
         backend: Backend,
         name: str,
+        before_push: Callable[[str, Sequence[model.NewItem]], None] = lambda pool, items: None,
         after_push: Callable[[str], None] = lambda pool: None,
         after_configure: Callable[[str], None] = lambda pool: None,
         tokens: claim_tokens.ClaimTokens | None = None,
     ) -> None:
         self.name = payload.pool_name(name)
         self._backend = backend
+        self._before_push = before_push
         self._after_push = after_push
         self._after_configure = after_configure
         self._tokens = tokens or claim_tokens.of_store(backend)
@@ -46,7 +48,8 @@ class WorkPool:
         self,
         data: Any,
         *,
-        max_retries: int = model.MAX_RETRIES,
+        max_attempts: int | None = None,
+        max_retries: int | None = None,
         priority: int = 0,
         delay: float = 0.0,
         tenant: str | None = None,
@@ -58,6 +61,7 @@ class WorkPool:
     ) -> str:
         """Store one item durably and return its id.
 
+        It is started up to `max_attempts` times (default 3; `max_retries` is an alias).
         A higher priority goes first. `delay` seconds pass before it can be claimed. A `group`
         goes only to workers with that capability. The same `key` and payload give the same id,
         the same key with another payload raises KeyConflict. `backlog` parks it until requeued.
@@ -66,6 +70,7 @@ class WorkPool:
         """
         item = payload.new_item(
             data,
+            max_attempts=max_attempts,
             max_retries=max_retries,
             priority=priority,
             delay=delay,
@@ -81,7 +86,8 @@ class WorkPool:
         self,
         data: Iterable[Any],
         *,
-        max_retries: int = model.MAX_RETRIES,
+        max_attempts: int | None = None,
+        max_retries: int | None = None,
         priority: int = 0,
         delay: float = 0.0,
         tenant: str | None = None,
@@ -93,6 +99,7 @@ class WorkPool:
         """Store many items with the same options, all or none, in one step."""
         first = payload.new_item(
             None,
+            max_attempts=max_attempts,
             max_retries=max_retries,
             priority=priority,
             delay=delay,
@@ -107,6 +114,7 @@ class WorkPool:
         """Store items made with `payload.new_item`, each with options of its own."""
         if not items:
             return []
+        self._before_push(self.name, items)
         if connection is not None:
             return self._backend.push_joined(self.name, items, connection)
         ids = self._backend.push(self.name, items)
@@ -305,16 +313,37 @@ class WorkPool:
         return found
 
     def items(
-        self, status: str | None = None, *, limit: int = 100, after: str | None = None
+        self,
+        status: str | None = None,
+        *,
+        limit: int = 100,
+        after: str | None = None,
+        error: str | None = None,
+        key: str | None = None,
+        tenant: str | None = None,
+        older: float | None = None,
+        newer: float | None = None,
+        newest: bool = False,
     ) -> list[model.WorkItem]:
-        """Items in order of arrival; `after` is the last id of the page before."""
-        if status is not None and status not in model.ITEM_STATUSES:
-            raise InvalidInput(
-                f"unknown status {status!r}: one of {', '.join(model.ITEM_STATUSES)}"
-            )
-        return self._backend.items(
-            self.name, status, payload.whole(limit, "limit", 1, 10_000), after
-        )
+        """Items in order of arrival, or newest first; `after` is the last id of the page before.
+
+        `status` is a word of either kind (`failed` or `poisoned`), `error` a text within the error;
+        `older` and `newer` are seconds since the push. A search by them reads the pool (with a
+        status other than `done`, the items in it) from `after` on until it has found `limit`."""
+        from sprat import finding
+
+        payload.whole(limit, "limit", 1, 10_000)
+        ages = {"older_seconds": older, "newer_seconds": newer}
+        wanted = finding.which(status, error=error, key=key, tenant=tenant, newest=newest, **ages)
+        if finding.is_plain(wanted):
+            return self._backend.items(self.name, wanted.status, limit, after)
+        found: list[model.WorkItem] = []
+        while True:
+            step = self._backend.find(self.name, wanted, limit - len(found), after)
+            found += step.items
+            after = step.after
+            if after is None or len(found) == limit:
+                return found
 
     def wait(self, worker: Worker | None = None, *, seconds: float = 1.0) -> bool:
         """Sleep until there is work (True), the worker is told to leave or time is up."""
@@ -326,6 +355,10 @@ class WorkPool:
 
     def history(self, seconds: float = 3600.0) -> list[model.StatsBucket]:
         return self._backend.history(self.name, payload.seconds(seconds, "the window"))
+
+    def totals(self) -> model.Totals:
+        """All that the pool has done so far, also what is too old for `history`."""
+        return self._backend.totals(self.name)
 
     # -- steering ---------------------------------------------------------------------------
 
@@ -385,6 +418,7 @@ class WorkPool:
 
     def record(self, decision: model.Decision, *, version: int) -> model.RecordedDecision | None:
         """Keep a decision and make its reservations, unless somebody decided first (None)."""
+        payload.direction(decision.direction)
         return self._backend.record(version, decision.replace(pool=self.name))
 
     def decisions(

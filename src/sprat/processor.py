@@ -76,7 +76,7 @@ def load(settings: PoolSettings) -> Processor:
         from sprat.machine_room.processing import processor
 
         return processor(settings)
-    raise InvalidInput("the pool has no processor: set a handler, a command or a machine for it")
+    raise InvalidInput("the pool has no handler and no command: `sprat apply` gives it one")
 
 
 def attempt(

@@ -14,6 +14,7 @@ import time
 
 from sprat.errors import SpratError
 from sprat.job import Stopped
+from sprat.retry import stopped_after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Pulse:
             if self._slept(max(0.0, self._until_next())):
                 job, end = self._job, self._end
                 if end is not None and time.monotonic() >= end:
-                    self._stop(job, f"stopped after its {self._timeout:g} seconds were over")
+                    self._stop(job, stopped_after(self._timeout or 0.0))
                 elif not self._is_ours():
                     self._stop(job, "")
 

@@ -34,7 +34,7 @@ class Workers:
         payload.worker_id(worker.worker_id)
         if worker.pool_id is not None:
             payload.pool_name(worker.pool_id)
-        capabilities = tuple(payload.label(c, "capability") or "" for c in worker.capabilities)
+        capabilities = payload.capabilities(worker.capabilities)
         _metadata_text(worker.metadata)
         return self._backend.register(worker.replace(capabilities=capabilities))
 
@@ -105,5 +105,5 @@ class Workers:
 def _metadata_text(metadata: Mapping[str, Any] | None) -> str | None:
     if metadata is None:
         return None
-    text = payload.encode(dict(metadata), "metadata")
+    text = payload.metadata(metadata)
     return text if jsontext.loads(text) else None

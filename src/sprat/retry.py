@@ -16,6 +16,11 @@ UNANNOUNCED = 2  # claimed ahead; the worker may start the item without a word
 GIVE_BACKS = 1000  # attempts given back to one item before they count after all
 
 
+def stopped_after(seconds: float) -> str:
+    """What is reported of what that ran longer than it may."""
+    return f"stopped after {seconds:g} second{'' if seconds == 1 else 's'}"
+
+
 class Tally(Record):
     """The part of an item that decides whether it is tried again."""
 

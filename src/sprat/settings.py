@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 ISOLATIONS = ("process", "none")
 MAX_WORKERS = 100_000
+OF_JOBS = ("max_attempts", "max_retries")  # given with a push, not in a pool's settings
 
 
 def changed(now: PoolSettings, changes: Mapping[str, object]) -> PoolSettings:
     """The settings after these changes, each checked, and then all of them together."""
     for name, value in changes.items():
         if name not in CHECKS:
-            raise InvalidInput(f"a pool has no setting {name!r}{_nearest(name)}")
+            raise InvalidInput(f"a pool has no setting {name!r}{advice(name)}")
         CHECKS[name](value, name)
     after = now.replace(**changes)
     if after.min_workers > after.max_workers:
@@ -49,7 +50,10 @@ def require_processor(settings: PoolSettings, pool: str) -> None:
         raise InvalidInput(f"pool {pool} has no handler and no command: `sprat apply` gives it one")
 
 
-def _nearest(name: str) -> str:
+def advice(name: str) -> str:
+    """The end of a sentence about a setting that a pool does not have: what may have been meant."""
+    if name in OF_JOBS:
+        return ": each job has its own: `sprat push --max-attempts`, @sprat.task(max_attempts=...)"
     import difflib
 
     near = difflib.get_close_matches(name, CHECKS, n=1)

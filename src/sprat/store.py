@@ -6,13 +6,15 @@ import os
 import sys
 import time
 
-from sprat import claim_tokens, model
+from sprat import claim_tokens, model, tenant_limit
 from sprat.errors import InvalidInput, MissingExtra
 from sprat.pool import WorkPool
 from sprat.registry import Workers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from socket import socket
     from types import TracebackType
     from typing import Self
 
@@ -38,10 +40,16 @@ class Store:
         return WorkPool(
             self.backend,
             name,
+            before_push=self._before_push,
             after_push=self._after_push,
             after_configure=self._after_configure,
             tokens=self._tokens,
         )
+
+    def _before_push(self, pool: str, items: Sequence[model.NewItem]) -> None:
+        """Over HTTP the environment of the server counts."""
+        if not self.url.startswith("http"):
+            tenant_limit.before_push(self.backend, pool, items)
 
     def _after_push(self, pool: str) -> None:
         """Workers appear where work does. Who pushes to an orchestrator is elsewhere: it, or a
@@ -92,6 +100,20 @@ class Store:
         """Delete what is past its retention, in every pool."""
         return sum(self.pool(name).purge() for name in self.pools())
 
+    def delete_pool(self, name: str) -> bool:
+        """Delete a pool with its settings, finished jobs, statistics and decisions; False when
+        there is no such pool. Raises `PoolInUse` while it has unfinished jobs or live workers.
+
+        A push at the same time keeps the pool, or makes it anew: its job is never deleted.
+
+            store.delete_pool("papers")
+        """
+        from sprat import pool_deletion
+
+        deleted = pool_deletion.delete(self.backend, self.pool(name).name)
+        self._settings.pop(name, None)
+        return deleted
+
     def compact(self) -> tuple[int, int] | None:
         """Return the disk space of deleted items to the system: the bytes before and after, or None
         where the server does that by itself (PostgreSQL, Redis). SQLite writes the whole file anew;
@@ -119,12 +141,27 @@ class Store:
         self.close()
 
 
-def open_store(url: str = "sqlite:///sprat.db") -> Store:
+def open_store(
+    url: str = "sqlite:///sprat.db",
+    *,
+    connect: Callable[[str, int], socket] | None = None,
+    password: str | Callable[[], str] | None = None,
+) -> Store:
     """Open `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://user@host/database`,
-    `redis://host`, `https://orchestrator` (with the key in SPRAT_API_KEY) or `memory://`."""
+    `redis://host`, `https://orchestrator` (with the key in SPRAT_API_KEY) or `memory://`.
+
+    For Redis, `connect(host, port)` returns a connected socket (a tunnel, a proxy), and `password`
+    is a string, or a function that returns the password of the moment (a token that expires). Both
+    are called for each new connection, and count in this process only.
+
+        sprat.open_store("rediss://iam-user@cache.example.com", password=new_token)
+    """
     if not isinstance(url, str):
         raise InvalidInput(f"a store URL is a string, not {type(url).__name__}")
     scheme, colon, rest = url.partition("://")
+    is_redis = scheme.startswith(("redis", "valkey"))
+    if not is_redis and (connect is not None or password is not None):
+        raise InvalidInput("connect= and password= are for Redis: use redis:// or rediss://")
     if not colon:
         raise InvalidInput(
             f"{url!r} is not a store URL: for a file write sqlite:///{url or 'sprat.db'}"
@@ -139,10 +176,10 @@ def open_store(url: str = "sqlite:///sprat.db") -> Store:
         return Store(MemoryBackend(), url)
     if scheme in ("postgresql", "postgres"):
         return _open_postgres(url)
-    if scheme.startswith(("redis", "valkey")):
+    if is_redis:
         from sprat.stores.redis import RedisBackend
 
-        return Store(RedisBackend(url), url)
+        return Store(RedisBackend(url, connect=connect, password=password), url)
     if scheme in ("http", "https"):
         from sprat.stores.http import HttpBackend
         from sprat.stores.http.address import read

@@ -83,6 +83,17 @@ def arguments(call: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
     return (call,), {}
 
 
+def pushed(data: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """The arguments in a payload. `Task.push` stores a call as args and kwargs; a payload that came
+    another way (`sprat push`, `WorkPool.push`) is an object of arguments by name, or the only
+    argument."""
+    if isinstance(data, dict) and data.keys() == {"args", "kwargs"}:
+        args, kwargs = data["args"], data["kwargs"]
+        if isinstance(args, list) and isinstance(kwargs, dict):
+            return args, kwargs
+    return arguments(data)
+
+
 def twin(function: Any) -> Callable[..., object]:
     """A function that takes the same arguments and does nothing: Python itself says what is
     wrong with a call. (`inspect.signature` is 9 ms of start-up, for a job that pushes.)"""

@@ -11,7 +11,7 @@ import os
 from sprat import handlers, model, task_source, using
 from sprat.errors import InvalidInput, Poison
 from sprat.ownership import Program
-from sprat.payload import each, encode, new_item, pool_name, task_name
+from sprat.payload import attempts, each, encode, new_item, pool_name, task_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Task(Generic[P, R]):
         *,
         pool: str | None,
         name: str | None = None,
-        max_retries: int,
+        max_attempts: int,
         settings: Mapping[str, Any],
     ) -> None:
         task_source.check_function(function)
@@ -84,7 +84,7 @@ class Task(Generic[P, R]):
         self.__module__ = function.__module__
         self.__doc__ = function.__doc__
         self.pool_name = pool_name(self.__name__ if pool is None else pool)
-        self.max_retries = max_retries
+        self.max_attempts = max_attempts
         self._name = task_name(name)
         self._settings = task_source.checked(settings)
         self._accepts: Callable[..., object] | None = None
@@ -122,6 +122,7 @@ class Task(Generic[P, R]):
         key: str | None = None,
         tenant: str | None = None,
         group: str | None = None,
+        max_attempts: int | None = None,
         max_retries: int | None = None,
         connection: object = None,
     ) -> Pusher[P]:
@@ -135,7 +136,9 @@ class Task(Generic[P, R]):
             key=key,
             tenant=tenant,
             group=group,
-            max_retries=self.max_retries if max_retries is None else max_retries,
+            max_attempts=self.max_attempts
+            if max_attempts is max_retries is None
+            else attempts(max_attempts, max_retries),
         )
 
     def pool(self, store: str | Store | None = None) -> WorkPool:
@@ -156,23 +159,12 @@ class Task(Generic[P, R]):
 
     def run_item(self, item: model.WorkItem) -> Any:
         """For workers: call the function with what was pushed."""
-        args, kwargs = self._pushed(item)
+        args, kwargs = task_source.pushed(item.data)
         try:
             self.check(args, kwargs)
         except InvalidInput as error:
             raise Poison(f"these are not arguments of {self.__name__}: {error}") from None
         return self.__wrapped__(*args, **kwargs)
-
-    def _pushed(self, item: model.WorkItem) -> tuple[Sequence[Any], Mapping[str, Any]]:
-        """The arguments in a payload. `push` stores a call as args and kwargs; a payload that came
-        another way (`sprat push`, `WorkPool.push`) is an object of arguments by name, or the only
-        argument."""
-        data = item.data
-        if isinstance(data, dict) and data.keys() == {"args", "kwargs"}:
-            args, kwargs = data["args"], data["kwargs"]
-            if isinstance(args, list) and isinstance(kwargs, dict):
-                return args, kwargs
-        return task_source.arguments(data)
 
     def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Refuse arguments that the function does not take."""
@@ -190,7 +182,7 @@ class Pusher(Generic[P]):
     def __init__(self, task: Task[P, Any], *, connection: object = None, **options: Any) -> None:
         self._task = task
         self._connection = connection
-        self._options = {"max_retries": task.max_retries, **options}
+        self._options = {"max_attempts": task.max_attempts, **options}
         new_item(None, **self._options)  # refuses bad options now, not at the first push
 
     def push(self, *args: P.args, **kwargs: P.kwargs) -> str:
@@ -241,7 +233,8 @@ def task(  # noqa: F811  (ruff does not see that this is typing's overload)
     *,
     pool: str | None = None,
     name: str | None = None,
-    max_retries: int = model.MAX_RETRIES,
+    max_attempts: int | None = None,
+    max_retries: int | None = None,
     **settings: Unpack[Settings],
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(  # noqa: F811
@@ -250,15 +243,18 @@ def task(  # noqa: F811
     *,
     pool: str | None = None,
     name: str | None = None,
-    max_retries: int = model.MAX_RETRIES,
+    max_attempts: int | None = None,
+    max_retries: int | None = None,
     **settings: Any,
 ) -> Any:
     """Make a function a task: `@sprat.task`, or `@sprat.task(pool="papers", timeout_seconds=60)`
     with any setting of a pool. The pool is named after the function unless `pool=` says otherwise.
     Jobs store the task's name, `module:function` unless `name=` says otherwise: with a name of its
-    own a function can be moved or renamed while jobs wait."""
+    own a function can be moved or renamed while jobs wait. A job is started up to `max_attempts`
+    times (default 3; `max_retries` is an alias)."""
+    most = attempts(max_attempts, max_retries)
 
     def decorate(function: Callable[P, R]) -> Task[P, R]:
-        return Task(function, pool=pool, name=name, max_retries=max_retries, settings=settings)
+        return Task(function, pool=pool, name=name, max_attempts=most, settings=settings)
 
     return decorate if function is None else decorate(function)

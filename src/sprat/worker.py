@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from sprat.store import Store
 
 LOOK_UP_SECONDS = 0.5  # an idle worker notices a signal within this
-CHANGE_SECONDS = 0.005  # files that were looked at this long ago are looked at again
+# Files that were looked at this long ago are looked at again: before a claim, and after it, because
+# a file may be edited and a job pushed while the claim waits. A push takes longer than the second.
+CHANGE_SECONDS = 0.005
+CLAIM_SECONDS = 0.001
 THROTTLED_IN_A_ROW = 3  # answers 429 before the whole pool pauses
 STAY_SECONDS = 30.0  # workers wait for the end of a pause that is not longer than this
 
@@ -170,7 +173,7 @@ class Worker:
         """The next item taken ahead, or settle what is done and claim more, in one step."""
         if (item := self._ahead.next()) is not None:
             return item
-        if self._are_files_changed():
+        if self._are_files_changed(CHANGE_SECONDS):
             self._has_changed = True
             return None
         settlements = self._ahead.take()
@@ -190,23 +193,24 @@ class Worker:
                 self._happened(model.POOL_EMPTY)
         self._contact.was_claimed(asked_at)
         item = self._ahead.begin(answer.items)
-        if self._version is not None and answer.version not in (None, self._version):
+        is_outdated = self._version is not None and answer.version not in (None, self._version)
+        if is_outdated or (item is not None and self._are_files_changed(CLAIM_SECONDS)):
             self._give_back(item)
             return None
         if self._ahead:
             self._attempts.hurry()
         return item
 
-    def _are_files_changed(self) -> bool:
+    def _are_files_changed(self, seconds: float) -> bool:
         now = time.monotonic()
-        if self._version is None or now - self._looked_at < CHANGE_SECONDS:
+        if self._version is None or now - self._looked_at < seconds:
             return False
         self._looked_at = now
         has_changed = getattr(self._processor, "has_changed", None)
         return has_changed is not None and has_changed()
 
     def _give_back(self, item: model.WorkItem | None) -> None:
-        """What was claimed under other settings is for a worker that has them."""
+        """What was claimed with old settings or code is for a worker that has the new ones."""
         self._has_changed = True
         if item is not None:
             self._attempts.hand_back(item)

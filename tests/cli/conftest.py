@@ -61,6 +61,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in list(os.environ):
         if name.startswith("SPRAT_") and name != "SPRAT_LAUNCH_WHEN_SATURATED":
             monkeypatch.delenv(name)
+    monkeypatch.delenv("COLUMNS", raising=False)
     (tmp_path / "jobs.py").write_text(JOBS)
     (tmp_path / "sprat.yml").write_text(CONFIG)
     return tmp_path

@@ -125,7 +125,7 @@ def test_watch_says_that_jobs_are_held(
 
 def test_jobs_list_shows_the_task_of_each_job(sprat: Run, store: Store) -> None:
     store.pool("numbers").push({"n": 1}, task="papers:new")
-    assert 'papers:new {"n": 1}' in sprat("jobs", "list", "numbers").out
+    assert "new(n=1)" in sprat("jobs", "list", "numbers").out
 
 
 # -- transient failures --------------------------------------------------------------------------

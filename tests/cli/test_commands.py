@@ -41,7 +41,7 @@ def test_init_writes_a_project_that_applies(sprat: Run, tmp_path: Path) -> None:
     os.chdir("new/project")
     applied = sprat("apply", "--json")
     assert applied.code == 0
-    assert "handler" in applied.data["pools"]["hello"]
+    assert "handler" in applied.data["pools"]["numbers"]
 
 
 def test_init_overwrites_nothing(sprat: Run, place: Path) -> None:
@@ -91,7 +91,7 @@ def test_push_prints_the_id(sprat: Run, store: Store) -> None:
 
 
 def test_push_takes_every_option(sprat: Run, store: Store) -> None:
-    options = "--priority 3 --delay 1h --tenant acme --group gpu --key k1 --max-retries 5 --json"
+    options = "--priority 3 --delay 1h --tenant acme --group gpu --key k1 --max-attempts 5 --json"
     answer = sprat("push", "numbers", "[1]", *options.split())
     (item_id,) = answer.data["ids"]
     item = store.get(item_id)
@@ -144,10 +144,77 @@ def test_push_reads_standard_input(process: Run, store: Store) -> None:
     assert store.pool("numbers").size() == 3
 
 
-def test_push_to_a_pool_without_a_handler_is_told_on_stderr(sprat: Run, store: Store) -> None:
-    answer = sprat("push", "nubmers", "1", "--json")
+@pytest.mark.parametrize(("poison", "state"), [(True, "failed"), (False, "cancelled")])
+def test_the_key_of_a_job_that_will_not_run_again_is_told(
+    poison: bool, state: str, sprat: Run, store: Store
+) -> None:
+    pool = store.pool("numbers")
+    item_id = pool.push(1, key="k")
+    assert sprat("push", "numbers", "1", "--key", "k").err == ""
+    if poison:
+        item = pool.claim(enrol(store, "w1"))
+        assert item
+        pool.fail(item, "bad", poison=True)
+    else:
+        pool.cancel(item_id)
+    answer = sprat("push", "numbers", "1", "--key", "k")
+    assert (answer.code, answer.out) == (0, f"{item_id}\n")
+    assert answer.err == (
+        f"sprat: the job with this key is {state} already, nothing was pushed: "
+        f"`sprat jobs retry {item_id}` runs it again\n"
+    )
+
+
+@pytest.mark.parametrize("payload", ['{"n":1}', "-5", "1"])
+def test_the_payload_may_stand_behind_the_options(payload: str, sprat: Run, store: Store) -> None:
+    answer = sprat("push", "numbers", "--group", "gpu", payload, "--json")
+    (item_id,) = answer.data["ids"]
+    assert store.get(item_id).data == json.loads(payload)
+    assert store.get(item_id).group == "gpu"
+
+
+def test_push_makes_a_pool_only_when_it_is_asked_to(sprat: Run, store: Store) -> None:
+    refused = sprat("push", "numbrs", "--count", "3")
+    assert (refused.code, refused.out) == (2, "")
+    assert store.pools() == ["numbers"]
+    answer = sprat("push", "nightly", "1", "--create", "--json")
     assert (answer.code, answer.data["count"]) == (0, 1)
-    assert "nobody works on pool nubmers yet (others are numbers)" in answer.err
+    assert answer.err == (
+        "sprat: pool nightly has no handler and no command yet: `sprat apply` gives it one\n"
+    )
+    assert sprat("push", "nightly", "2").code == 0
+    assert store.pools() == ["nightly", "numbers"]
+
+
+def test_push_makes_a_store_only_when_it_is_asked_to(sprat: Run, place: Path) -> None:
+    (place / "sprat.yml").unlink()
+    refused = sprat("push", "numbers", "1")
+    assert (refused.code, "`sprat push --create` makes it" in refused.err) == (2, True)
+    assert not (place / "sprat.db").exists()
+    assert sprat("push", "numbers", "1", "--create").code == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--url sqlite:///sprat.db --json status",
+        "--json --url=sqlite:///sprat.db status",
+        "--json jobs list numbers --url sqlite:///sprat.db",
+    ],
+)
+def test_the_store_and_json_may_stand_before_the_command(
+    line: str, sprat: Run, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPRAT_URL", "sqlite:///gone.db")
+    answer = sprat(*line.split())
+    assert (answer.code, answer.err) == (0, "")
+    assert {"pools", "items"} & set(answer.data)
+
+
+def test_an_option_before_the_command_stays_an_option(sprat: Run, store: Store) -> None:
+    """Also where `--` ends the options."""
+    answer = sprat("--json", "push", "numbers", "--", "-5")
+    assert answer.data["count"] == 1
 
 
 # -- work ---------------------------------------------------------------------------------------
@@ -262,7 +329,10 @@ def test_status_counts_jobs_and_workers(sprat: Run, store: Store) -> None:
     assert "1 active (0 idle)" in shown
 
 
-def test_tables_fit_eighty_columns(sprat: Run, store: Store) -> None:
+def test_tables_fit_eighty_columns(
+    sprat: Run, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     store.pool("numbers").push({"text": "long " * 100 + "\x1b[31m\nred"})
     store.pool("a" * 30).push(1)
     enrol(store, "w-" + "0" * 28)
@@ -272,7 +342,10 @@ def test_tables_fit_eighty_columns(sprat: Run, store: Store) -> None:
         assert "\033" not in out
 
 
-def test_wide_letters_take_two_columns(sprat: Run, store: Store) -> None:
+def test_wide_letters_take_two_columns(
+    sprat: Run, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     store.pool("numbers").push({"text": "\u6f22\u5b57" * 50})
     row = sprat("jobs", "list", "numbers").out.splitlines()[1]
     assert row.endswith("\u6f22...")
@@ -287,7 +360,7 @@ def test_all_is_readable_on_forty_columns(line: str, store: Store, place: Path) 
     shown = on_a_terminal(place, 40, "watch numbers --timeout 0.1" if "watch" in line else line)
     lines = [part for part in shown.split("\r") if not part.startswith("sprat: ")]
     assert max(map(len, lines)) <= 40
-    said = {"status": "pool      numbers", "jobs list numbers": "about   1", "workers list": "w1"}
+    said = {"status": "pool     numbers", "jobs list numbers": "about   1", "workers list": "w1"}
     assert said.get(line, "0/1 done") in shown
 
 
@@ -355,7 +428,15 @@ def test_a_job_is_listed_as_delayed_until_it_is_due(sprat: Run, store: Store) ->
         assert time.monotonic() < end
         time.sleep(0.01)
     soon, later = sprat("jobs", "list", "numbers").out.splitlines()[1:]
-    assert soon.split()[1:2] + later.split()[1:2] == ["pending", "delayed"]
+    assert soon.split()[1:2] + later.split()[1:2] == ["ready", "delayed"]
+
+
+CALENDAR = r"\(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC\)"
+
+
+def has_one_column(shown: str) -> bool:
+    """Whether all values begin at the same place."""
+    return len({re.search(r"  +", line).end() for line in shown.splitlines()}) == 1  # type: ignore[union-attr]
 
 
 def test_a_job_is_shown_with_its_error(sprat: Run, store: Store) -> None:
@@ -365,7 +446,11 @@ def test_a_job_is_shown_with_its_error(sprat: Run, store: Store) -> None:
     assert item
     pool.fail(item, "bad\n  \x1b[31mline two", poison=True)
     shown = sprat("jobs", "show", item_id)
-    assert "poisoned" in shown.out
+    facts = shown.out.partition("error\n")[0]
+    assert has_one_column(facts)
+    assert re.search(rf"^created  .* ago {CALENDAR}$", facts, re.MULTILINE)
+    assert re.search(r"^attempts +\d of 3$", facts, re.MULTILINE)
+    assert "failed" in shown.out
     assert "line two" in shown.out
     assert "\033" not in shown.out
     assert sprat("jobs", "show", item_id, "--json").data["error"].startswith("bad")
@@ -433,7 +518,10 @@ def test_workers_are_listed_shown_and_drained(sprat: Run, store: Store) -> None:
         *("w1", "numbers", "active", "1234")
     ]
     assert sprat("workers", "show", "w1", "--json").data["pid"] == 1234
-    assert "last heartbeat" in sprat("workers", "show", "w1").out
+    shown = sprat("workers", "show", "w1").out
+    assert re.search(rf"^seen  .* ago {CALENDAR}$", shown, re.MULTILINE)
+    assert re.search(rf"^lease end +in .* {CALENDAR}$", shown, re.MULTILINE)
+    assert has_one_column(shown)
     assert sprat("workers", "drain", "w1").out == "1 worker will leave after the job at hand\n"
     assert sprat("workers", "drain", "--pool", "numbers", "--json").data == {"drained": ["w2"]}
     statuses = [w["status"] for w in sprat("workers", "list", "--json").data["workers"]]
@@ -458,15 +546,6 @@ def test_a_paused_pool_hands_out_nothing_until_resumed(sprat: Run, store: Store)
     assert pool.claim(me)
     assert "until `sprat resume`" in sprat("pause", "numbers").out
     assert sprat("resume", "numbers", "--json").data == {"pool": "numbers", "paused": False}
-
-
-def test_a_pause_is_seen_beside_a_long_name(sprat: Run, store: Store) -> None:
-    store.pool("a" * 60).pause()
-    heading, row, *_ = sprat("status").out.splitlines()
-    assert row.startswith("aaa")
-    assert row.endswith("...      0        0        0     0         0        0  -       paused")
-    assert len(row) <= 80
-    assert heading.endswith("  RATE")
 
 
 def test_watch_of_nothing_is_over_at_once(sprat: Run, store: Store) -> None:
@@ -550,7 +629,7 @@ def test_doctor_warns_of_what_a_person_should_look_at(
     answer = sprat("doctor")
     assert answer.code == 0
     warnings = " ".join(line for line in answer.out.splitlines() if line.startswith("warn"))
-    for part in ("others than its owner", "without a heartbeat", "paused", "1 poisoned"):
+    for part in ("others than its owner", "without a heartbeat", "paused", "1 failed"):
         assert part in warnings
     assert stat.S_IMODE((place / "sprat.db").stat().st_mode) == 0o644
 

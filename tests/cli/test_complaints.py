@@ -27,7 +27,7 @@ BAD_INPUT = [
     ("push numbers {", "the payload is not JSON"),
     ("push numbers hello", "text needs quotes"),
     ("push numbers NaN", "the payload is not JSON"),
-    ("push numbers " + "[" * 5000, "nested too deeply"),
+    ("push numbers " + "[" * 100_000, "nested too deeply"),
     ("push numbers 1 2", "'2' is one argument too many"),
     ("push numbers 1 --fiel x", "unknown option --fiel: did you mean --file?"),
     ("push numbers 1 --xyzzy", "unknown option --xyzzy: use"),
@@ -40,10 +40,18 @@ BAD_INPUT = [
     ("push numbers --count 2 --key k", "--key names one job"),
     ("push numbers 1 --priority high", "invalid int value: 'high'"),
     ("push numbers 1 --priority 9999999999", "priority must be a whole number from"),
+    ("push numbers 1 --max-attempts 0", "max_attempts must be a whole number from 1"),
+    ("push numbers 1 --max-attempts 2 --max-retries 3", "max_attempts is 2 and max_retries is 3"),
     ("push numbers 1 --max-retries 0", "max_retries must be a whole number from 1"),
     ("push numbers 1 --delay soon", "it must be a time such as 90, 500ms, 5m, 2h or 1d"),
     ("push numbers 1 --delay -5", "it must be a time such as"),
     ("push numbers 1 --tenant=", "the tenant must be 1 to 128 printable characters"),
+    (
+        "push numbrs 1",
+        "no pool 'numbrs': did you mean numbers? (--create makes a new pool)",
+    ),
+    ("push xyzzy 1", "use broken, nobody, numbers (--create makes a new pool)"),
+    ("push numbers --tenant a 1 2", "'2' is one argument too many"),
     ("push bad/name 1", "the pool name 'bad/name' must be"),
     ("push .. 1", "letters, digits, . _ -, not of dots alone"),
     ("workers list --pool numbers", "--pool is an option of `sprat workers drain`, not of this"),
@@ -58,7 +66,7 @@ BAD_INPUT = [
     ("work numbers --worker-id", "expected one argument"),
     ("work nubmers", "there is no pool 'nubmers': did you mean numbers?"),
     ("work broken", "the handler gone:f cannot be imported: ModuleNotFoundError"),
-    ("work nobody", "the pool has no processor"),
+    ("work nobody", "the pool has no handler and no command: `sprat apply` gives it one"),
     ("check", "name one POOL, or use --all"),
     ("check xyzzy", "there is no pool 'xyzzy': use broken, nobody, numbers"),
     ("check nobody", "pool nobody has no handler and no command"),
@@ -71,6 +79,8 @@ BAD_INPUT = [
     ("scale numbers --target-workers 2.5", "it must be a whole number"),
     ("scale xyzzy --target-workers 1", "there is no pool 'xyzzy'"),
     ("status xyzzy", "there is no pool 'xyzzy'"),
+    ("--url fleet.db status", "'fleet.db' is not a store URL"),
+    ("--url", "no command behind --url"),
     ("status --url fleet.db", "'fleet.db' is not a store URL: for a file write sqlite:///fleet.db"),
     ("status --url mysql://x", "unknown kind of store 'mysql'"),
     ("status --url memory://", "memory:// is gone when the command ends"),
@@ -78,7 +88,7 @@ BAD_INPUT = [
     ("status --url sqlite://gone.db", "too few slashes"),
     ("status --url sqlite:///.", "is a directory: name a file in it"),
     ("status --url sqlite:///jobs.py", "is not an SQLite database"),
-    ("push numbers 1 --url sqlite:///no/such/place.db", "does not exist: create it first"),
+    ("push numbers 1 --create --url sqlite:///no/such/place.db", "does not exist: create it first"),
     ("status --url", "expected one argument"),
     ("watch xyzzy", "there is no pool 'xyzzy'"),
     ("watch numbers --timeout x", "it must be a time such as"),
@@ -88,12 +98,12 @@ BAD_INPUT = [
     ("jobs list xyzzy", "there is no pool 'xyzzy'"),
     ("jobs list numbers --status gone", "invalid choice: 'gone'"),
     ("jobs list numbers --limit 0", "it must be a whole number from 1 to 10000"),
-    ("jobs list numbers --after gone", "the store has no item 'gone'"),
+    ("jobs list numbers --after gone", "no job has the id 'gone'"),
     ("jobs list numbers --lmit 3", "unknown option --lmit: did you mean --limit?"),
-    ("jobs show gone", "the store has no item 'gone'"),
-    ("jobs requeue", "name jobs by their ids, or a pool with --all-poisoned"),
-    ("jobs requeue a --all-poisoned numbers", "one of the two"),
-    ("jobs cancel gone", "the store has no item 'gone'"),
+    ("jobs show gone", "no job has the id 'gone'"),
+    ("jobs requeue", "name jobs by their ids, or a pool with --all-failed"),
+    ("jobs requeue a --all-poisoned numbers", "one of the three"),
+    ("jobs cancel gone", "no job has the id 'gone'"),
     ("jobs cancel --all-pending xyzzy", "there is no pool 'xyzzy'"),
     ("jobs purge xyzzy", "there is no pool 'xyzzy'"),
     ("workers show gone", "there is no worker 'gone'"),
@@ -115,6 +125,8 @@ BAD_INPUT = [
     ("apply gone-handler.yml", "pools.a: the handler gone:f cannot be imported"),
     ("apply no-program.yml", "pools.a: there is no program no-such-program"),
     ("apply no-right.yml", "pools.a: ./jobs.py may not be executed: chmod +x ./jobs.py"),
+    ("apply no-trigger.yml", "trigger t: there is no program ./nope.sh"),
+    ("apply no-trigger-right.yml", "trigger t: ./jobs.py may not be executed: chmod +x ./jobs.py"),
     ("apply no-place.yml", "no/where: No such file or directory"),
     ("init jobs.py", "jobs.py is not a directory"),
     ("keys create --role admin --tenant a/b", "a key's tenant is 1 to 64 letters, digits, _ or -"),
@@ -139,6 +151,9 @@ def world(store: Store, place: Path) -> None:
         "no-program.yml": "pools: {a: {command: [no-such-program]}}\n",
         "no-place.yml": "pools: {a: {command: [ls], directory: no/where}}\n",
     }
+    for name, program in (("no-trigger", "./nope.sh"), ("no-trigger-right", "./jobs.py")):
+        trigger = f"{{name: t, type: cron, schedule: '@daily', command: [{program}]}}"
+        files[f"{name}.yml"] = f"triggers: [{trigger}]\n"
     for name, text in files.items():
         (place / name).write_text(text)
 
@@ -194,6 +209,52 @@ def test_a_bad_variable_is_one_sentence(
     answer = sprat("check", "numbers")
     assert (answer.code, is_one_sentence(answer.err)) == (2, True)
     assert variable in answer.err
+
+
+DOUBTS = [
+    ("max_workers: 0", "max_workers is 0, so no worker is started for it"),
+    ("environment: [NOPE]", "environment names NOPE, which is not set here: jobs run without it"),
+]
+
+
+@pytest.mark.parametrize(("setting", "says"), DOUBTS)
+def test_a_doubtful_setting_is_a_warning(
+    setting: str, says: str, sprat: Run, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NOPE", raising=False)
+    (place / "sprat.yml").write_text(f"pools: {{a: {{handler: 'jobs:double', {setting}}}}}\n")
+    answer = sprat("apply")
+    assert (answer.code, answer.err) == (0, f"sprat: warning: pools.a: {says}\n")
+    assert f"warn  a           {says}\n" in sprat("doctor").out
+    monkeypatch.setenv("NOPE", "1")
+    assert ("NOPE" in sprat("apply").err) is False
+
+
+def test_the_program_of_a_trigger_is_looked_for_in_its_directory(sprat: Run, place: Path) -> None:
+    (place / "sub").mkdir()
+    (place / "sub" / "go.sh").write_text("#!/bin/sh\n")
+    (place / "sub" / "go.sh").chmod(0o755)
+    made = "{name: t, type: TYPE, on: pool_empty, command: [./go.sh], directory: DIRECTORY}"
+    text = f"triggers: [{made}]\n".replace("TYPE", "subprocess")
+    (place / "t.yml").write_text(text.replace("DIRECTORY", "sub"))
+    assert sprat("apply", "t.yml").code == 0
+    (place / "t.yml").write_text(text.replace("DIRECTORY", "."))
+    assert sprat("apply", "t.yml").code == 2
+    assert sprat("apply", "t.yml", "--no-import").code == 0
+    (place / "t.yml").write_text("triggers: [{name: t, type: lambda, command: [./go.sh]}]\n")
+    assert sprat("apply", "t.yml").code == 0  # it runs in another place
+
+
+def test_more_workers_than_the_maximum_are_launched_with_a_warning(
+    sprat: Run, store: Store
+) -> None:
+    answer = sprat("scale", "numbers", "--target-workers", "3", "--dry-run")
+    assert answer.out.endswith("3 would be launched, 0 would be terminating\n")
+    assert answer.err == (
+        "sprat: warning: the target 3 is more than max_workers 2: "
+        "the next scaling pass may drain the surplus\n"
+    )
+    assert sprat("scale", "numbers", "--target-workers", "2", "--dry-run").err == ""
 
 
 def test_a_broken_file_is_told_where_it_matters(sprat: Run, world: None, place: Path) -> None:

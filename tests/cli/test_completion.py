@@ -33,6 +33,7 @@ def test_scripts_are_accepted_and_name_every_command(shell: str, sprat: Run) -> 
         (["sprat", "jobs", ""], {"list", "show", "requeue", "cancel", "purge"}),
         (["sprat", "jobs", "list", "--st"], {"--status"}),
         (["sprat", "push", "numbers", "--pri"], {"--priority"}),
+        (["sprat", "work", "numbers", "--s"], {"--serve"}),  # --seat is for programs
         (["sprat", "completion", ""], {"bash", "zsh", "fish", "--help", "-h"}),
     ],
 )

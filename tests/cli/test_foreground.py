@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -79,13 +80,13 @@ def test_pushed_work_is_done_while_watch_waits(process: Run, place: Path) -> Non
     assert process("init", "project").code == 0
     os.chdir("project")
     assert process("apply").code == 0
-    assert process("push", "hello", "--count", "8").code == 0
-    watched = process("watch", "hello", "--timeout", "30", "--json")
+    assert process("push", "numbers", "--count", "8").code == 0
+    watched = process("watch", "numbers", "--timeout", "30", "--json")
     assert (watched.code, watched.data["left"]) == (0, 0)
     (pool,) = process("status", "--json").data["pools"]
     assert (pool["done"], pool["poisoned"]) == (8, 0)
-    assert "up 0 -> " in process("explain", "hello").out
-    process("workers", "drain", "--pool", "hello")
+    assert "up 0 -> " in process("explain", "numbers").out
+    process("workers", "drain", "--pool", "numbers")
 
 
 def test_watch_fails_when_jobs_are_poisoned(process: Run, store: Store) -> None:
@@ -94,8 +95,8 @@ def test_watch_fails_when_jobs_are_poisoned(process: Run, store: Store) -> None:
     pool.push_many([1, 2], max_retries=1, delay=2.0)  # or it is over before anybody watches
     answer = process("watch", "numbers", "--timeout", "30")
     assert (answer.code, answer.out) == (1, "")
-    assert "2 poisoned" in answer.err
-    assert "`sprat jobs list numbers --status poisoned` tells why" in answer.err
+    assert re.search(r"^0/2 done, .* 2 failed$", answer.err, re.MULTILINE)
+    assert "`sprat jobs list numbers --status failed` tells why" in answer.err
 
 
 def test_a_handler_that_went_away_is_explained(process: Run, store: Store, place: Path) -> None:

@@ -210,6 +210,7 @@ BROKEN = [
     ("[{name: a, type: lambda, input: 3}]", 1, 43, "must be a mapping"),
     ("[{name: a, type: lambda, pool: b, input: {pool_id: c}}]", 1, 12, "leave one of them out"),
     ("[{name: a, type: lambda, timeout_seconds: 0}]", 1, 53, "timeout_seconds must be"),
+    ("[{name: a, type: lambda, timeout_seconds: 5 minutes}]", 1, 53, "a time such as 500ms"),
     ("[{name: a, type: lambda}, {name: a, type: lambda}]", 1, 37, "two triggers"),
 ]
 
@@ -246,6 +247,18 @@ def test_a_trigger_for_a_pool_that_is_nowhere_is_refused(
     for pool in ("numbers", "new"):  # one of the store, one of the file
         (place / "t.yml").write_text("pools: {new: {}}\n" + trigger.replace("POOL", pool))
         assert sprat("apply", "t.yml").code == 0
+
+
+def test_a_trigger_that_comes_before_its_pool_is_refused_with_advice(
+    place: Path, sprat: Command
+) -> None:
+    (place / "t.yml").write_text("triggers: [{name: a, type: cron, schedule: '@daily', pool: p}]\n")
+    answer = sprat("apply", "t.yml", "--url", "sqlite:///fresh.db")
+    assert (answer.code, answer.err) == (
+        2,
+        "sprat: t.yml: trigger a is for a pool that does not exist: p: push to it, or apply its "
+        "settings, first\n",
+    )
 
 
 def test_ctrl_c_stops_what_a_trigger_runs(place: Path, store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from sprat.errors import InvalidInput
 from sprat.model import Counts, WorkerRecord, WorkerRegistration
-from sprat.payload import MAX_BYTES, MAX_NAME_CHARS
+from sprat.payload import MAX_BYTES, MAX_CAPABILITIES, MAX_METADATA_BYTES, MAX_NAME_CHARS
 from sprat.pool import WorkPool
 from sprat.store import Store, open_store
 
@@ -38,6 +39,8 @@ NOT_JSON: Mapping[str, object] = {
     "complex": 1j,
     "contains itself": endless(),
     "too deep": deep(100_000),
+    "65 levels": deep(64),
+    "65 levels with a date": [deep(63), datetime.date(2026, 1, 1)],
     "lone surrogate": "\ud800",
     "lone surrogate as key": {"\udfff": 1},
     "too large": "x" * (MAX_BYTES + 1),
@@ -92,6 +95,18 @@ def test_checkpoint_that_is_not_json_is_refused(
     assert pool.get(item) == item
 
 
+def test_64_levels_are_taken_everywhere(pool: WorkPool, worker: WorkerRecord) -> None:
+    value = deep(63)
+    pool.push(value)
+    item = pool.claim("w1")
+    assert item is not None
+    assert item.data == value
+    assert pool.save_checkpoint(item, value)
+    assert pool.complete(item, value)
+    kept = pool.get(item)
+    assert (kept.data, kept.checkpoint, kept.result) == (value, value, value)
+
+
 def test_largest_payload_is_taken(pool: WorkPool) -> None:
     item_id = pool.push("x" * (MAX_BYTES - 2))
     assert len(pool.get(item_id).data) == MAX_BYTES - 2
@@ -121,7 +136,7 @@ BAD_OPTIONS: tuple[dict[str, object], ...] = (
     {"max_retries": True},
     {"max_retries": 3.0},
     {"max_retries": "3"},
-    {"max_retries": None},
+    {"max_attempts": 0},
     {"priority": 1 << 31},
     {"priority": -(1 << 31) - 1},
     {"priority": False},
@@ -291,6 +306,28 @@ def test_unknown_worker_status_is_refused(store: Store, worker: WorkerRecord) ->
 def test_metadata_that_is_not_json_is_refused(store: Store, worker: WorkerRecord) -> None:
     refusal(lambda: store.workers.heartbeat("w1", {"a": b"x"}))
     assert store.workers.get("w1") == worker
+
+
+def test_metadata_does_not_grow_without_bound(store: Store, worker: WorkerRecord) -> None:
+    """The sum of all heartbeats counts, in a new registration what it brings."""
+    large = "x" * (MAX_METADATA_BYTES * 5 // 8)
+    store.workers.heartbeat("w1", {"first": large})
+    before = store.workers.get("w1")
+    assert "metadata" in refusal(lambda: store.workers.heartbeat("w1", {"second": large}))
+    assert store.workers.get("w1") == before
+    again = WorkerRegistration(worker_id="w1", metadata={"first": large, "second": large})
+    refusal(lambda: store.workers.register(again))
+    store.workers.heartbeat("w1", {"first": 1, "second": large})
+    found = store.workers.get("w1")
+    assert found is not None
+    assert found.metadata == {"first": 1, "second": large}
+
+
+def test_more_capabilities_than_a_worker_may_have_are_refused(store: Store) -> None:
+    able = tuple(f"c{n}" for n in range(MAX_CAPABILITIES + 1))
+    worker = WorkerRegistration(worker_id="w1", capabilities=able)
+    assert "capabilities" in refusal(lambda: store.workers.register(worker))
+    store.workers.register(worker.replace(capabilities=able[1:]))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from sprat.errors import NotClaimedHere, UnknownWorker
-from sprat.model import WorkerRecord, WorkItem
+from sprat.model import WorkerRecord, WorkerRegistration, WorkItem
+from sprat.payload import new_item
 from sprat.pool import WorkPool
 from sprat.store import Store
 
@@ -276,6 +277,34 @@ def test_item_that_ended_a_batch_did_not_take_its_tenants_turn(
     pool.push("b2", tenant="b")
     assert [item.data for item in pool.claim_many("w1", 4)] == ["a1", "b1"]
     assert claim_all(pool) == ["a2", "b2"]
+
+
+def test_batch_follows_priorities_through_lanes(pool: WorkPool, store: Store) -> None:
+    store.workers.register(WorkerRegistration(worker_id="w2", capabilities=("gpu",)))
+    for data, priority, tenant, group in (
+        ("a-low", 1, "a", None),
+        ("a-high", 9, "a", "gpu"),
+        ("a-not-ours", 99, "a", "tpu"),
+        ("b-middle", 5, "b", "gpu"),
+        ("a-middle", 5, "a", None),
+        ("b-middle-2", 5, "b", "gpu"),
+        ("b-low", 1, "b", None),
+        ("plain", 5, None, None),
+    ):
+        pool.push(data, priority=priority, tenant=tenant, group=group)
+    assert [item.data for item in pool.claim_many("w2", 20)] == [
+        *("a-high", "b-middle", "plain", "a-middle", "b-middle-2", "a-low", "b-low"),
+    ]
+
+
+def test_item_for_a_worker_is_found_among_many_lanes(pool: WorkPool, worker: WorkerRecord) -> None:
+    others = [new_item(n, group=f"g{n}", priority=n, tenant=f"t{n % 3}") for n in range(600)]
+    pool.push_items(others)
+    assert pool.claim("w1") is None
+    pool.push("ours", priority=-1, tenant="t1")
+    assert must_claim(pool).data == "ours"
+    assert pool.claim("w1") is None
+    assert pool.counts().pending == 600
 
 
 # -- tenant limits ------------------------------------------------------------------------------

@@ -68,6 +68,14 @@ def reserve(store: Store) -> str:
 # -- renewals --------------------------------------------------------------------------------------
 
 
+def test_keeping_no_worker_alive_is_a_sign_that_the_store_works(
+    store: Store, live: WorkerRecord, away: Callable[[float], None]
+) -> None:
+    away(OUTAGE)
+    assert store.backend.keep_alive([]) == 0
+    assert lease_of(store) == (pytest.approx(LEASE, abs=60.0), 1)
+
+
 def test_worker_is_not_lost_by_an_outage(
     store: Store, live: WorkerRecord, away: Callable[[float], None]
 ) -> None:
@@ -335,6 +343,14 @@ def test_keep_alive_extends_the_leases_of_live_workers(
         assert kept.last_heartbeat == pytest.approx(kept.lease_until - LEASE, abs=1)
     assert store.workers.get("gone") == before
     assert store.backend.keep_alive([]) == 0
+
+
+def test_keep_alive_without_workers_notes_that_the_store_works(
+    store: Store, live: WorkerRecord, away: Callable[[float], None]
+) -> None:
+    away(OUTAGE)
+    assert store.backend.keep_alive([]) == 0
+    assert lease_of(store) == (pytest.approx(LEASE, abs=60), 1)
 
 
 def test_keep_alive_comes_in_time_until_a_worker_is_reaped(

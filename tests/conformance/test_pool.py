@@ -9,6 +9,7 @@ from worlds import check_counts
 
 from sprat.errors import InvalidInput, UnknownItem
 from sprat.model import Counts, PoolSettings, WorkerRecord, WorkItem
+from sprat.payload import MAX_IDS
 from sprat.pool import WorkPool
 from sprat.store import Store
 
@@ -79,6 +80,26 @@ def test_item_of_another_pool_is_not_in_this_one(store: Store, pool: WorkPool) -
     with pytest.raises(UnknownItem):
         pool.get(item_id)
     assert store.get(item_id).pool == "other"
+
+
+def test_the_pools_of_many_items_are_found_in_one_step(store: Store, pool: WorkPool) -> None:
+    mine, theirs = pool.push("work"), store.pool("other").push("work")
+    found = store.backend.pools_of([theirs, mine, "nothing", mine])
+    assert found == ["other", "papers", None, "papers"]
+
+
+def test_more_items_than_one_request_names_are_steered(
+    pool: WorkPool, worker: WorkerRecord
+) -> None:
+    ids = pool.push_many(range(MAX_IDS + 1))
+    with pytest.raises(UnknownItem):
+        pool.cancel(*ids, "nothing")
+    assert pool.counts().pending == MAX_IDS + 1, "all or nothing"
+    claimed = [*pool.claim_many("w1", MAX_IDS), *pool.claim_many("w1", 1)]
+    ended = [pool.failure(item, "no", poison=True) for item in claimed]
+    assert pool.settle_many(ended) == (True,) * (MAX_IDS + 1)
+    assert pool.requeue(*ids) == MAX_IDS + 1
+    assert pool.cancel(*ids) == MAX_IDS + 1
 
 
 def test_items_are_listed_page_by_page_in_order_of_arrival(pool: WorkPool) -> None:

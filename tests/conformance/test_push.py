@@ -37,6 +37,19 @@ def test_pushed_item_is_pending_with_what_was_said_about_it(pool: WorkPool) -> N
     assert item.finished_at is None
 
 
+def test_attempts_have_two_names_and_one_meaning(pool: WorkPool) -> None:
+    ids = [
+        pool.push(1, max_attempts=5),
+        pool.push(1, max_retries=5),
+        *pool.push_many([1, 2], max_attempts=5),
+        *pool.push_many([1], max_attempts=5, max_retries=5),
+    ]
+    assert {pool.get(item_id).max_retries for item_id in ids} == {5}
+    with pytest.raises(InvalidInput, match="max_attempts is 4 and max_retries is 5: both mean"):
+        pool.push(1, max_attempts=4, max_retries=5)
+    assert pool.size() == len(ids)
+
+
 @pytest.mark.parametrize(
     "data",
     [None, True, False, 0, 1, -1, 1.0, 1e300, 2**63, "", "ü\u2028\U0001f41f", "a\0b", [], {}, [[]]],

@@ -39,7 +39,24 @@ def test_lost_worker_shows_why(store: Store, enrol: Enrol, advance: Advance) -> 
     store.workers.reap()
     worker = store.workers.get("w1")
     assert worker is not None
-    assert worker.reason
+    assert worker.reason == "its lease ended without a heartbeat"
+
+
+def test_a_worker_lost_by_a_threshold_shows_the_threshold(
+    store: Store, pool: WorkPool, enrol: Enrol, advance: Advance
+) -> None:
+    enrol("w1", lease_seconds=600)
+    pool.push("work", max_retries=1)
+    pool.claim("w1")
+    advance(3)
+    assert store.workers.reap(threshold_seconds=1.5).workers == ("w1",)
+    worker = store.workers.get("w1")
+    assert worker is not None
+    assert worker.reason == (
+        "no heartbeat for more than 1.5 s, the threshold of the pass that looked"
+    )
+    [item] = pool.items()
+    assert "no heartbeat for more than 1.5 s" in (item.error or "")
 
 
 def test_worker_is_reaped_once(

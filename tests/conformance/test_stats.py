@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from sprat.errors import InvalidInput
 from sprat.histogram import EDGES, bin_of
-from sprat.model import Stats, WorkerRecord, WorkItem
+from sprat.model import Decision, DecisionCount, Stats, Totals, WorkerRecord, WorkItem
 from sprat.pool import WorkPool
 from sprat.store import Store
 
@@ -227,3 +229,136 @@ def test_pools_have_statistics_of_their_own(store: Store) -> None:
     store.pool("one").push("work")
     assert store.pool("one").stats().arrivals == 1
     assert store.pool("other").stats().arrivals == 0
+
+
+def decided(pool: WorkPool, direction: str, reason: str) -> None:
+    decision = Decision(
+        pool=pool.name,
+        policy="fixed",
+        direction=direction,
+        current=0,
+        desired=0,
+        reason=reason,
+        max_workers=1,
+    )
+    assert pool.record(decision, version=pool.observe().version)
+
+
+def counted(totals: Totals) -> tuple[int, ...]:
+    return (totals.arrivals, totals.starts, totals.finished, totals.failed)
+
+
+def test_pool_that_did_nothing_has_no_totals(pool: WorkPool) -> None:
+    assert pool.totals() == Totals()
+
+
+def test_totals_count_everything_however_old(
+    pool: WorkPool, worker: WorkerRecord, advance: Advance
+) -> None:
+    """At every age of what was counted: in fine buckets, in wide ones, and after these."""
+    pool.push_many(range(3))
+    pool.complete(must_claim(pool), seconds=7.0)
+    pool.settle_many([pool.failure(must_claim(pool), "no", seconds=0.5)])
+    first = pool.totals()
+    assert counted(first) == (3, 2, 1, 1)
+    assert first.run_seconds == pytest.approx(7.5)
+    assert first.runs == ((bin_of(0.5), 1), (bin_of(7.0), 1))
+    assert sum(n for _, n in first.waits) == 2
+    for age in (0, 600, 3 * 3600, 3 * 3600, 86400, 36 * 86400, 36 * 86400):
+        advance(age)
+        for _ in range(2):
+            pool.purge()
+            seen = pool.totals()
+            assert counted(seen) == counted(first)
+            assert (seen.waits, seen.runs) == (first.waits, first.runs)
+            assert seen.run_seconds == pytest.approx(first.run_seconds)
+            assert seen.wait_seconds == pytest.approx(first.wait_seconds)
+    assert pool.history(100 * 86400) == []
+    pool.push("more")
+    assert counted(pool.totals()) == (4, 2, 1, 1)
+
+
+def test_totals_go_on_while_old_buckets_are_rolled_up(pool: WorkPool, advance: Advance) -> None:
+    for n in range(1, 40):
+        pool.push("work")
+        advance(1700)
+        pool.purge()
+        assert pool.totals().arrivals == n
+
+
+def test_purges_at_once_count_nothing_twice(
+    pool: WorkPool, worker: WorkerRecord, advance: Advance
+) -> None:
+    for n in range(1, 6):
+        pool.push("work")
+        pool.complete(must_claim(pool), seconds=1.0)
+        advance(3 * 3600)
+        with ThreadPoolExecutor(6) as threads:
+            for done in [threads.submit(pool.purge) for _ in range(6)]:
+                done.result()
+        assert counted(pool.totals()) == (n, n, n, 0)
+
+
+def test_statistics_that_a_process_held_back_are_counted_late(
+    pool: WorkPool, worker: WorkerRecord, advance: Advance, open_again: Callable[[], Store]
+) -> None:
+    """Another process has rolled up their bucket's quarter of an hour already."""
+    other = open_again().pool(pool.name)
+    for n in range(1, 4):
+        pool.push("work")
+        pool.complete(must_claim(pool), seconds=1.0)
+        advance(3 * 3600)
+        other.purge()
+        assert counted(pool.totals()) == (n, n, n, 0)
+        other.purge()
+        assert counted(other.totals()) == (n, n, n, 0)
+
+
+def test_decisions_are_counted_by_direction_and_reason(pool: WorkPool, advance: Advance) -> None:
+    for _ in range(2):
+        decided(pool, "up", "p95 3 s is more than 2 s")
+    decided(pool, "down", "idle for 5 s")
+    decided(pool, "hold", "because")
+    wanted = (
+        DecisionCount(direction="up", reason="latency", n=2),
+        DecisionCount(direction="down", reason="idle", n=1),
+        DecisionCount(direction="hold", reason="other", n=1),
+    )
+    assert pool.totals() == Totals(decisions=wanted)
+    pool.push("work")
+    for _ in range(3):
+        advance(3 * 3600)
+        pool.purge()
+        assert pool.totals().decisions == wanted
+    advance(40 * 86400)  # also when the decisions themselves are forgotten
+    pool.purge()
+    assert pool.decisions() == []
+    decided(pool, "up", "p95 3 s is more than 2 s")
+    assert pool.totals().decisions == (wanted[0].replace(n=3), *wanted[1:])
+
+
+def test_a_decision_that_was_not_recorded_is_not_counted(pool: WorkPool) -> None:
+    decision = Decision(
+        pool=pool.name,
+        policy="fixed",
+        direction="up",
+        current=0,
+        desired=1,
+        reason="queue",
+        launch=1,
+        max_workers=0,
+    )
+    assert pool.record(decision, version=pool.observe().version) is None
+    assert pool.record(decision.replace(launch=0), version=99) is None
+    assert pool.totals() == Totals()
+
+
+def test_a_decision_goes_up_or_down_or_holds(pool: WorkPool) -> None:
+    with pytest.raises(InvalidInput, match="unknown direction 'sideways': one of up, down, hold"):
+        decided(pool, "sideways", "why not")
+
+
+def test_pools_have_totals_of_their_own(store: Store) -> None:
+    store.pool("one").push("work")
+    decided(store.pool("one"), "up", "queue")
+    assert store.pool("other").totals() == Totals()

@@ -139,6 +139,7 @@ class Place:
         given = {"poll_interval_seconds": 0.5, "scale_down_delay_seconds": 0.5, **overrides}
         top = text or f"orchestrator_url: {self.here}\ntenant_id: acme\nmachine_group: gpu\n"
         pace = "lease_seconds: 5\n" if "lease_seconds" not in top else ""
+        pace += "launcher: process\n" if "launcher" not in top else ""
         path = self.path / "worker-controller-config.yaml"
         path.write_text(f"{top}{pace}overrides: {json.dumps(given)}\n")
 
@@ -200,9 +201,13 @@ def free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-def ask(port: int, path: str, method: str = "GET", body: object = None) -> tuple[int, str]:
+def ask(
+    port: int, path: str, method: str = "GET", body: object = None, key: str | None = None
+) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     headers = {"Content-Type": "application/json"}
+    if key is not None:
+        headers["Authorization"] = f"Bearer {key}"
     connection.request(method, path, None if body is None else json.dumps(body), headers)
     answer = connection.getresponse()
     text = answer.read().decode()

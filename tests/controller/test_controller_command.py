@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -38,7 +40,7 @@ def test_once_says_that_a_pass_failed(place: Place) -> None:
     place.push(1)
     done = place.run("controller", "--once")
     assert done.returncode == 1
-    assert "nobody: the pass failed: pool nobody has no processor" in done.stderr
+    assert "nobody: the pass failed: pool nobody has no handler" in done.stderr
     assert "papers: 1 waiting" in done.stdout
     place.until_done(1)
 
@@ -68,6 +70,8 @@ def test_a_dry_run_changes_nothing(place: Place) -> None:
     done = place.run("controller", "--dry-run")
     assert done.returncode == 0
     assert "would have launched 3 workers" in done.stdout
+    [planned] = lines(place.run("controller", "--dry-run", "--json").stdout)
+    assert (planned["spawned"], planned["desired_workers"]) == (3, 3)
     assert place.workers() == []
     assert place.pool.decisions() == []
     assert place.store.backend.document("controller", POOL) is None
@@ -115,6 +119,20 @@ def test_endpoints_tell_how_it_is(place: Place) -> None:
     assert abs(found["last_pass_timestamp_seconds", ""] - time.time()) < 60
     [one] = json.loads(ask(port, "/readyz")[1])["scale_sets"]
     assert (one["pool"], one["leader"], one["error"]) == ("papers", True, None)
+
+
+def test_slow_clients_do_not_keep_a_probe_waiting(place: Place) -> None:
+    place.config(f"store: {place.url}\n")
+    controller = place.controller("--listen", "127.0.0.1:0")
+    port = int(controller.until(r"listening on http://127.0.0.1:(\d+)")[1])
+    slow = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(40)]
+    for connection in slow:
+        with contextlib.suppress(OSError):  # the oldest are ended while the others begin
+            connection.sendall(b"G")
+    for _ in range(3):
+        assert ask(port, "/healthz")[0] == 200
+    for connection in slow:
+        connection.close()
 
 
 def figures(port: int) -> dict[tuple[str, str], float]:

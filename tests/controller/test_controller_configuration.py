@@ -27,6 +27,7 @@ machine_group: "gpu"
 overrides:
   min_replicas: 2        # override orchestrator default
   max_replicas: 50       # override orchestrator default
+launcher: process
 """
 
 
@@ -42,6 +43,12 @@ def test_the_file_of_the_document_is_read_as_printed(tmp_path: Path) -> None:
     assert (found.url, one.tenant, one.group) == ("https://vulcan.example.com", "uuid-here", "gpu")
     assert one.overrides == {"min_replicas": 2, "max_replicas": 50}
     assert found.warnings == ()
+
+
+def launched(text: str) -> str:
+    """The same file with a launcher, which it has to name."""
+    is_flow = text.startswith("{")
+    return f"{{launcher: process, {text[1:]}" if is_flow else f"launcher: process\n{text}"
 
 
 # environment, overrides, orchestrator: what counts
@@ -92,12 +99,24 @@ def test_variables_beat_the_file(tmp_path: Path) -> None:
     assert limits.merged({}, one.overrides, found.environment).max_replicas == 3
 
 
-def test_no_file_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_needs_only_what_the_environment_does_not_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
+    path = tmp_path / "worker-controller-config.yaml"
+    path.write_text("launcher: process\n")
     found = configuration.load(None, HERE)
-    assert found.scale_sets == (ScaleSet(tenant="acme", group="gpu"),)
-    (tmp_path / "worker-controller-config.yaml").write_text("pool: papers\n")
+    assert found.scale_sets == (ScaleSet(tenant="acme", group="gpu", launcher="process"),)
+    path.write_text("launcher: process\npool: papers\n")
     assert configuration.load(None, HERE).scale_sets[0].pool == "papers"
+
+
+@pytest.mark.parametrize(
+    "text", ["pool: papers", "scale_sets: [{pool: a, launcher: process}, {pool: b}]"]
+)
+def test_every_scale_set_needs_a_launcher(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"config\.yaml names no launcher: add launcher: proc"):
+        load(tmp_path, f"{text}\n", SPRAT_URL="sqlite:///x.db")
 
 
 def test_scale_sets_have_what_is_above_them(tmp_path: Path) -> None:
@@ -140,39 +159,35 @@ def test_scale_sets_have_what_is_above_them(tmp_path: Path) -> None:
     ],
 )
 def test_every_algorithm_can_be_chosen(tmp_path: Path, name: str, policy: str) -> None:
-    [one] = load(tmp_path, f"algorithm: {name}\n", **HERE).scale_sets
+    [one] = load(tmp_path, f"launcher: process\nalgorithm: {name}\n", **HERE).scale_sets
     made = planned(PoolSettings(), one, limits.Limits(max_replicas=4), {})
     assert (made.policy, made.max_workers, made.min_workers) == (policy, 4, 0)
 
 
 def test_a_group_goes_by_its_queue_and_a_pool_by_its_own_policy() -> None:
     own = PoolSettings(policy="fixed", policy_options={"workers": 3})
-    of_group = planned(own, ScaleSet(group="gpu"), limits.Limits(), {})
+    of_group = planned(own, ScaleSet(group="gpu", launcher="process"), limits.Limits(), {})
     assert of_group.policy == "pending-per-worker"
     assert of_group.policy_options == {
         "target_pending_per_worker": 1.0,
         "scale_down_delay_seconds": 300.0,
     }
-    of_pool = planned(own, ScaleSet(), limits.Limits(), {})
+    of_pool = planned(own, ScaleSet(launcher="process"), limits.Limits(), {})
     assert (of_pool.policy, of_pool.policy_options) == ("fixed", {"workers": 3})
 
 
 def test_options_of_the_algorithm_beat_what_comes_from_elsewhere() -> None:
-    wanted = ScaleSet(algorithm="headroom", algorithm_options={"scale_down_delay_seconds": 5.0})
+    wanted = ScaleSet(
+        algorithm="headroom",
+        algorithm_options={"scale_down_delay_seconds": 5.0},
+        launcher="process",
+    )
     remote = limits.Limits(scale_down_delay_seconds=60.0)
     made = planned(PoolSettings(), wanted, remote, {})
     assert made.policy_options == {"scale_down_delay_seconds": 5.0}
     here = limits.Limits(scale_down_delay_seconds=7.0)
     made = planned(PoolSettings(), wanted, here, {"scale_down_delay_seconds": 7.0})
     assert made.policy_options == {"scale_down_delay_seconds": 7.0}
-
-
-def test_launcher_is_the_pools_unless_another_is_named() -> None:
-    own = PoolSettings(launcher="docker", launcher_options={"image": "ours:1"})
-    same = planned(own, ScaleSet(), limits.Limits(), {})
-    assert (same.launcher, same.launcher_options) == ("docker", {"image": "ours:1"})
-    other = planned(own, ScaleSet(launcher="process"), limits.Limits(), {})
-    assert (other.launcher, other.launcher_options) == ("process", {})
 
 
 # -- warnings -----------------------------------------------------------------------------------
@@ -206,6 +221,18 @@ def test_launcher_is_the_pools_unless_another_is_named() -> None:
             {"min_replicas": 2, "max_replicas": 2},
         ),
         (
+            "overrides: {scale_down_threshold: 2, max_replicas: 3}",
+            {},
+            "line 2: scale_down_threshold is not used: workers leave when fewer are needed",
+            {"max_replicas": 3},
+        ),
+        (
+            "overrides: {target_pending_per_worker: 2, scale_up_threshold: 3}",
+            {},
+            "target_pending_per_worker and its other name do not agree",
+            {"target_pending_per_worker": 2},
+        ),
+        (
             "store: sqlite:///a.db",
             {"SPRAT_URL": "http://there:1"},
             "ORCHESTRATOR_URL and SPRAT_URL name two stores: ORCHESTRATOR_URL is used",
@@ -228,15 +255,23 @@ def test_two_names_that_do_not_agree_are_a_warning(
     warning: str,
     counts: dict[str, float],
 ) -> None:
-    found = load(tmp_path, text, **HERE, **environment)
+    found = load(tmp_path, launched(text), **HERE, **environment)
     assert [warning in said for said in found.warnings] == [True], found.warnings
     merged = limits.merged({}, found.scale_sets[0].overrides, found.environment)
     assert merged.as_dict().items() >= counts.items()
 
 
+def test_thresholds_and_cooldown_are_other_names(tmp_path: Path) -> None:
+    text = "overrides: {scale_up_threshold: 4, cooldown_period: 2m}"
+    found = load(tmp_path, launched(text), **HERE)
+    assert found.warnings == ()
+    [one] = found.scale_sets
+    assert one.overrides == {"target_pending_per_worker": 4, "scale_down_delay_seconds": 120}
+
+
 def test_two_names_that_agree_are_none(tmp_path: Path) -> None:
     text = "{group: gpu, machine_group: gpu, overrides: {min_replicas: 2, min_workers: 2}}"
-    assert load(tmp_path, text, **HERE).warnings == ()
+    assert load(tmp_path, launched(text), **HERE).warnings == ()
 
 
 # -- complaints ---------------------------------------------------------------------------------
@@ -254,6 +289,9 @@ BROKEN = [
     ("\n\nmachine_group: ''", "line 3: the machine_group must be 1 to 128 printable characters"),
     ("orchestrator_url: vulcan", "line 1: orchestrator_url must be a URL, not 'vulcan'"),
     ("launcher: podman", "line 1: launcher must be process or docker or kubernetes, not 'podman'"),
+    ("launcher: docker", "line 1: the launcher docker: it needs an image"),
+    ("environment: HOME", "line 1: environment must be a list of texts, not 'HOME'"),
+    ("environment: [A=1]", "line 1: environment takes names without values: A, not A=..."),
     ("launcher_options: [x]", "line 1: launcher_options must be a mapping (option: value), not a"),
     (
         "launcher: process\nlauncher_options: {image: x}",
@@ -307,12 +345,24 @@ def test_what_is_wrong_in_the_file_is_one_sentence_with_its_line(
     assert said.out == ""
 
 
+def test_a_sprat_yml_names_the_store_where_nothing_else_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sprat.yml").write_text("store: sqlite:///fleet.db\n")
+    Path(configuration.FILE).write_text("launcher: process\n")
+    assert configuration.load(None, {}).url == "sqlite:///fleet.db"
+    Path(configuration.FILE).write_text("launcher: process\nstore: sqlite:///other.db\n")
+    assert configuration.load(None, {}).url == "sqlite:///other.db"
+
+
 # the environment, the sentence
 INCOMPLETE: list[tuple[dict[str, str], str]] = [
     (
         {},
         "ORCHESTRATOR_URL, TENANT_ID and MACHINE_GROUP are missing: set them in the environment, "
-        "or in worker-controller-config.yaml as orchestrator_url, tenant_id, machine_group",
+        "or in worker-controller-config.yaml as orchestrator_url, tenant_id, machine_group; "
+        "SPRAT_URL or sprat.yml names a store without an orchestrator",
     ),
     (
         {"ORCHESTRATOR_URL": "http://here:1"},
@@ -349,6 +399,7 @@ def test_what_is_missing_or_wrong_in_the_environment_is_one_sentence(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    Path("worker-controller-config.yaml").write_text("launcher: process\n")
     assert main(["controller"]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"sprat: {sentence}"), said

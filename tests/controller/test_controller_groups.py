@@ -11,6 +11,7 @@ from sprat.store import Store
 
 BOTH = """\
 store: {url}
+launcher: process
 lease_seconds: 5
 overrides: {{max_replicas: 8, poll_interval_seconds: 0.5, scale_down_delay_seconds: 3600}}
 scale_sets:

@@ -21,6 +21,7 @@ from servers import postgres
 from yards import Yard, eventually
 
 from sprat import yaml_tree
+from sprat.controller import configuration
 
 ROOT = Path(__file__).parent.parent.parent
 JOBS = Path(__file__).parent / "container_jobs.py"
@@ -87,6 +88,19 @@ def test_the_services_are_those_that_are_documented() -> None:
     assert "secret" not in re.sub(r"(PGPASSWORD|POSTGRES_PASSWORD): secret", "", shown)
 
 
+def test_the_controller_starts_containers_and_nothing_else() -> None:
+    """Whatever a pool's settings say: its launcher is in the file that it is started with."""
+    services = plain(yaml_tree.read((ROOT / "compose.yaml").read_text(), "compose.yaml"))
+    controller = services["services"]["controller"]
+    assert controller["command"] == ["controller", "/etc/sprat/controller.yaml"]
+    assert "./controller.yaml:/etc/sprat/controller.yaml:ro" in controller["volumes"]
+    own = configuration.load(str(ROOT / "controller.yaml"), controller["environment"])
+    [wanted] = own.scale_sets
+    assert wanted.launcher == "docker"
+    assert wanted.launcher_options["network"] == "sprat-workers"
+    assert wanted.environment == []
+
+
 # -- the services, running ----------------------------------------------------------------------
 
 
@@ -109,7 +123,12 @@ class Project:
         orchestrator, controller = services["orchestrator"], services["controller"]
         orchestrator["command"] = ["serve", "--port", str(self.port), "--linger", "0"]
         orchestrator["environment"] = {"SPRAT_URL": postgres.shared_url()}
-        controller["volumes"] = [f"{self.socket}:/var/run/docker.sock"]
+        self.controller = place / "controller.yaml"
+        self.controller.write_text((ROOT / "controller.yaml").read_text())
+        controller["volumes"] = [
+            f"{self.socket}:/var/run/docker.sock",
+            f"{self.controller}:/etc/sprat/controller.yaml:ro",
+        ]
         quick = {"POLL_INTERVAL_SECONDS": "1", "SCALE_DOWN_DELAY_SECONDS": "0"}
         controller["environment"] |= {"ORCHESTRATOR_URL": self.url, **quick}
         self.file.write_text(json.dumps({"version": "2.4", "services": services}))
@@ -121,6 +140,11 @@ class Project:
     def compose(self, *arguments: str) -> str:
         command = ("docker-compose", "--project-name", "sprat-test", "--file", self.file)
         return run(*command, *arguments, **self.environment)
+
+    def launch(self, **options: object) -> None:
+        """Change what the controller starts."""
+        text = json.dumps({"launcher": "docker", "launcher_options": options})
+        self.controller.write_text(text)
 
     def key(self, *roles: str) -> str:
         """A new key, made in the orchestrator's container."""
@@ -149,7 +173,8 @@ def test_two_controllers_scale_containers_from_nothing_and_back(
     monkeypatch.setenv("SPRAT_API_KEY", project.key("admin", "pusher"))
     yard = build(url=project.url)
     volumes = [f"{yard.log}:/log", f"{JOBS}:/app/container_jobs.py:ro"]
-    yard.set(max_workers=3, options={"image": BUILT, "volumes": volumes, "host": None})
+    yard.set(max_workers=3)
+    project.launch(image=BUILT, pull="never", volumes=volumes, directory="/app", network="host")
     project.compose("up", "--detach", "--scale", "controller=2")
     ids = yard.pool.push_many([{"n": n, "seconds": 0.05} for n in range(200)])
     eventually(lambda: yard.pool.counts().done > 20, what=yard.workers)

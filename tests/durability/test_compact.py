@@ -23,6 +23,7 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/fleet.db"
 
 
+@pytest.mark.alone
 def test_workers_and_reapers_go_on_while_the_file_is_compacted(url: str) -> None:
     with open_store(url) as store:
         store.pool("p").configure(keep_cancelled_seconds=0)

@@ -20,7 +20,7 @@ from sprat.model import WorkerRegistration, WorkItem
 from sprat.pool import WorkPool
 from sprat.store import Store, open_store
 
-SECONDS = float(os.environ.get("SPRAT_CHAOS_SECONDS", "5"))
+SECONDS = float(os.environ.get("SPRAT_CHAOS_SECONDS", "3"))
 SEED = int(os.environ.get("SPRAT_CHAOS_SEED", "20"))
 LEASE = 0.3  # short enough that living workers are reaped, too
 MAX_RETRIES = 3

@@ -26,7 +26,7 @@ from sprat.model import WorkerRegistration, WorkItem
 from sprat.pool import WorkPool
 from sprat.store import open_store
 
-KILLS = int(os.environ.get("SPRAT_CHAOS_KILLS", "3"))
+KILLS = int(os.environ.get("SPRAT_CHAOS_KILLS", "2"))
 SEED = int(os.environ.get("SPRAT_CHAOS_SEED", "20"))
 LOAD_SECONDS = (0.5, 1.5)  # between two kills
 # For so long redis-server may hold back a write, with everysec; and for so long it may be dead.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from patience import PATIENCE, eventually
@@ -15,6 +15,8 @@ from sprat.backend import ClaimRef, WorkerRef
 from sprat.errors import StoreUnavailable
 from sprat.model import WorkerRecord, WorkerRegistration, WorkItem
 from sprat.store import Store, open_store
+from sprat.stores.redis import link
+from sprat.stores.redis.link import Link
 
 LEASE = 1000.0
 W1 = WorkerRef(worker_id="w1")
@@ -58,6 +60,40 @@ def ref(item: WorkItem) -> ClaimRef:
 def touched_until(store: Store, renewals: int) -> bool:
     store.backend.touch()
     return shown(store).renewals == renewals
+
+
+# -- claims --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wanted", [4, 2, 5])
+def test_a_claim_whose_answer_was_given_up_is_found_by_the_next(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch, wanted: int
+) -> None:
+    with open_store(server.url) as store:
+        pool = store.pool("papers")
+        enrolled(store)
+        pool.push_many(range(10))
+        with monkeypatch.context() as patched:
+            patched.setattr(link, "PATIENCE_SECONDS", -1.0)
+            patched.setattr(Link, "_once", without_answer(Link._once))
+            with pytest.raises(StoreUnavailable):
+                pool.claim_many("w1", 4)
+        assert pool.counts().claimed == 4
+        found = pool.claim_many("w1", wanted)
+        assert [item.data for item in found] == [0, 1, 2, 3][:wanted]
+        assert [item.attempts for item in found] == [1] * len(found)
+        assert pool.counts().claimed == len(found), "what was not asked for is handed back"
+        assert [item.data for item in pool.claim_many("w1", 1)] == [len(found)]
+
+
+def without_answer(once: Callable[..., object]) -> Callable[..., object]:
+    """Carries out a command, and loses its answer."""
+
+    def lossy(self: Link, *about: object) -> object:
+        once(self, *about)
+        raise OSError("the connection is lost")
+
+    return lossy
 
 
 # -- leases --------------------------------------------------------------------------------------

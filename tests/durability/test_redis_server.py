@@ -21,11 +21,16 @@ from servers.redis import RedisServer, free_port, program
 
 from sprat import cli
 from sprat.backend import ClaimRef, WorkerRef
-from sprat.errors import InvalidInput, StoreError, StoreMismatch, StoreUnavailable
+from sprat.errors import (
+    InvalidInput,
+    StoreError,
+    StoreMismatch,
+    StoreUnavailable,
+    StoreWarning,
+)
 from sprat.model import WorkerRegistration
 from sprat.store import Store, open_store
-from sprat.stores.redis import health
-from sprat.stores.redis.health import StoreWarning
+from sprat.stores.redis import health, link
 from sprat.stores.redis.link import Link
 from sprat.stores.redis.wire import Wire, refuse_itself
 
@@ -210,7 +215,11 @@ def test_password_is_sent_and_never_shown() -> None:
             assert "wrong-one" not in str(caught.value)
 
 
-def test_replica_is_refused_with_a_sentence(server: RedisServer) -> None:
+def test_replica_is_refused_with_a_sentence(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.5)  # for the replica to become the master
+    server.ask("CONFIG", "SET", "repl-diskless-sync-delay", "0")
     with serving("--replicaof", "127.0.0.1", str(server.port)) as replica:
         link_up = "master_link_status:up"
         while link_up not in replica.ask("INFO", "replication"):
@@ -269,10 +278,11 @@ def answering_to_info(text: str) -> Iterator[str]:
 
     class Answer(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            while self.rfile.readline():
-                self.rfile.readline()
-                if self.rfile.readline().strip() == b"INFO":
-                    self.wfile.write(f"${len(text)}\r\n{text}\r\n".encode())
+            while count := self.rfile.readline():
+                words = [self.rfile.readline() for _ in range(2 * int(count[1:]))]
+                is_info = words[1].strip() == b"INFO"
+                answer = f"${len(text)}\r\n{text}\r\n" if is_info else "+OK\r\n"
+                self.wfile.write(answer.encode())
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answer) as server:
         server.daemon_threads = True
@@ -334,6 +344,24 @@ def test_server_that_forgets_is_told_of(
         warnings.simplefilter("ignore", StoreWarning)
         assert cli.main(["doctor", "--url", server.url]) == 1
     assert told in capsys.readouterr().out
+
+
+def test_a_command_warns_of_a_server_that_forgets_in_one_sentence(
+    server: RedisServer, tmp_path: Path
+) -> None:
+    """Also `sprat apply`, which opens the store several times."""
+    server.ask("CONFIG", "SET", "appendonly", "no")
+    (tmp_path / "sprat.yml").write_text("pools: {numbers: {command: [cat]}}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "sprat", "apply", "--url", server.url],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith("sprat: warning: ")
+    assert "append-only file is off" in sentence
 
 
 def test_a_server_that_still_reads_its_append_only_file_is_not_told_of() -> None:

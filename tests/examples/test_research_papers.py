@@ -98,6 +98,7 @@ def test_what_is_wrong_with_a_paper_is_told_about_that_paper(
     assert poisoned.attempts == 1
 
 
+@pytest.mark.alone
 def test_a_model_that_is_often_busy_poisons_nothing(example: Example, store: sprat.Store) -> None:
     with LanguageServer(refusals=4) as server:
         use(example, server)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ class Echo(MachineHooks):
             if job.get("fail"):
                 raise ValueError("no good")
             context["result"] = {"echo": job["n"]}
+            if job.get("argv"):
+                context["result"]["argv"] = sys.orig_argv
         return context
 
 

@@ -26,7 +26,7 @@ from servers import postgres, redis
 import sprat
 from sprat.record import Record
 
-BURSTS = int(os.environ.get("SPRAT_CHAOS_BURSTS", "3"))
+BURSTS = int(os.environ.get("SPRAT_CHAOS_BURSTS", "2"))
 HEARTBEAT = 0.5
 LEASE = 2 * HEARTBEAT
 PROMISE = LEASE + 2.0 + 3.0  # to the first start: the last part is for a cold start

@@ -186,7 +186,7 @@ def test_a_job_out_of_time_is_stopped_with_all_it_started(mortal: Fleet, isolati
     item = mortal.push(max_retries=1)
     mortal.check()
     poisoned = mortal.until_status(item, "poisoned")
-    assert poisoned.error == "stopped after its 0.5 seconds were over"
+    assert poisoned.error == "stopped after 0.5 seconds"
     [[_, *others]] = mortal.happened("others")
     eventually(lambda: not any(is_alive(int(pid)) for pid in others))
     mortal.until_gone()

@@ -78,6 +78,16 @@ def test_a_checker_machine_spawns_workers_and_they_do_the_work(machines: Fleet) 
     assert {item.result["echo"] for item in machines.pool.items("done")} == set(range(6))
 
 
+def test_the_input_of_a_machine_is_in_no_command_line(machines: Fleet) -> None:
+    item = machines.pool.push({"n": 1, "argv": True})
+    worker = str(MACHINES / "job_worker.yml")
+    run(machines, "checker.yml", max_workers=1, worker_config_path=worker)
+    machines.until_done(1)
+    argv = machines.item(item).result["argv"]
+    assert argv[-2:] == ["--input", "-"]
+    assert not any(POOL in word or "pool_id" in word for word in argv if word != worker)
+
+
 @pytest.mark.timeout(240)
 def test_many_checkers_at_once_never_launch_more_than_the_pool_allows(machines: Fleet) -> None:
     for n in range(20):

@@ -20,7 +20,7 @@ BROKEN = {
     "no such directory": ({"directory": "/nowhere/at/all"}, "the directory /nowhere/at/all: No"),
     "raises": ({"handler": "raises:run"}, "cannot be imported: RuntimeError: not today"),
     "exits": ({"handler": "exits:run"}, "cannot be imported: SystemExit: 3"),
-    "no processor": ({"handler": None}, "the pool has no processor"),
+    "no processor": ({"handler": None}, "the pool has no handler"),
 }
 
 

@@ -182,11 +182,15 @@ def steady(fleet: Fleet) -> list[WorkerRecord]:
     return after if [w.worker_id for w in before] == [w.worker_id for w in after] else []
 
 
-def test_work_that_nobody_may_take_is_not_looked_at_all_the_time(starting: Fleet) -> None:
+def test_work_that_nobody_may_take_is_not_looked_at_all_the_time(
+    starting: Fleet, tmp_path: Path
+) -> None:
     """A tenant at its limit: the item is ready, and yet nobody gets it."""
     starting.set(tenant_limit=1, max_workers=2, idle_seconds=1.0, isolation="none")
-    for seconds, tenant in ((4.0, "a"), (4.0, "a"), (0.1, "b")):
-        starting.pool.push(starting.job(seconds=seconds), tenant=tenant)
+    starting.set(handler="jobs:wait_for_file")
+    go = tmp_path / "go"
+    for file, tenant in ((go, "a"), (go, "a"), (tmp_path, "b")):
+        starting.pool.push(starting.job(file=str(file)), tenant=tenant)
     starting.until("end")
     [idle] = eventually(lambda: [w for w in starting.workers("active") if not w.claims])
     used = 0.0
@@ -195,6 +199,7 @@ def test_work_that_nobody_may_take_is_not_looked_at_all_the_time(starting: Fleet
         time.sleep(0.01)
     assert starting.pool.counts().done == 1
     assert used < 0.25, "a second of looking is no waiting"
+    go.touch()
     starting.until_done(3)
 
 

@@ -61,7 +61,7 @@ def test_one_call_recovers_from_the_death_of_every_process(
 
 def test_a_push_recovers_while_the_leases_of_the_dead_last_long(mortal: Fleet) -> None:
     """The store still counts on the dead workers. The job that waits does not."""
-    mortal.set(heartbeat_seconds=5.0, max_workers=3)
+    mortal.set(heartbeat_seconds=3.0, max_workers=3)  # a lease is longer than START_SECONDS
     mortal.push()
     mortal.until("start")
     mortal.end()

@@ -70,6 +70,7 @@ class System:
         lines = [json.dumps({"number": number, **payload}) for number in range(count)]
         jobs.write_text("\n".join(lines))
         there = {"SPRAT_URL": self.url, "SPRAT_API_KEY": self.key("pusher")}
+        there["SPRAT_ALLOW_HTTP"] = "1"  # a pod reaches the node by its address
         pushed = self.run("push", POOL, "--file", str(jobs), "--json", **there)
         return list(json.loads(pushed)["ids"])
 
@@ -77,6 +78,7 @@ class System:
         """One of them, with the rights of the shipped role and a key of its role only."""
         told = {
             "ORCHESTRATOR_URL": self.url,
+            "SPRAT_ALLOW_HTTP": "1",
             "SPRAT_API_KEY": self.key("controller"),
             "KUBECONFIG": str(self.kubeconfig()),
             "MAX_REPLICAS": str(MAX_WORKERS),
@@ -84,7 +86,9 @@ class System:
             "SCALE_DOWN_DELAY_SECONDS": "1",
         }
         file = self.place / "controller.yaml"
-        file.write_text(f"pool: {POOL}\nlease_seconds: 5\n")
+        settings = self.pool.state().settings
+        where = {"launcher": settings.launcher, "launcher_options": settings.launcher_options}
+        file.write_text(json.dumps({"pool": POOL, "lease_seconds": 5, **where}))
         self.start(name, "controller", str(file), **{**told, **environment})
 
     def kubeconfig(self) -> Path:

@@ -61,7 +61,8 @@ def test_repeated_launch_is_no_second_pod(system: System) -> None:
 
 def test_job_of_a_pod_that_is_killed_runs_again(system: System) -> None:
     system.pool.configure(heartbeat_seconds=300.0)  # no lease ends in this test
-    (item_id,) = push(system, 1, 5.0)
+    # Longer than a kubelet may take to kill the container of a pod that is gone from the API.
+    item_id = system.pool.push({"number": 0, "first_seconds": 250.0})
     first = until_at_work(system, item_id)
     system.room.client.delete(Pod, pod_of(first), namespace=system.room.name, grace_period=0)
     until_done(system, 1)

@@ -54,6 +54,17 @@ def test_a_run_prints_its_output_and_keeps_itself_where_its_backends_say(place: 
     assert not (place / "sprat.db").exists()
 
 
+def test_the_input_may_come_from_standard_input(place: Path) -> None:
+    (place / "go").touch()
+    command = [sys.executable, "-m", "sprat.run", "--machine", "waits", "--input", "-"]
+    ran = subprocess.run(command, input='{"a": "ü"}', capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout) == {"input": {"a": "ü"}}
+    for wrong, says in (("{", "--input is not JSON"), ("[1]", "--input must be a JSON object")):
+        ran = subprocess.run(command, input=wrong, capture_output=True, text=True, check=False)
+        assert ran.returncode == 2
+        assert says in ran.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_an_action_at_once_and_the_run_can_be_resumed(
     place: Path, number: int

@@ -10,9 +10,10 @@ import pytest
 
 from sprat.machine import schema
 from sprat.machine.definition import Settings
-from sprat.machine.filters import FILTERS, METHODS, TESTS
+from sprat.machine.filters import FILTERS, METHODS
 from sprat.machine.library import parse
 from sprat.machine.scope import BUDGET, MAX_TEXT
+from sprat.machine.value_tests import TESTS
 from sprat.machine_room.actions import ACTIONS
 
 DOCS = Path(__file__).parent.parent.parent / "docs"

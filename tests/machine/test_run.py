@@ -248,7 +248,7 @@ def test_a_timeout_really_stops_the_work(
     monkeypatch.setenv("SPIN_PID", str(tmp_path / "pid"))
     keys = "action: long\ntimeout: 0.5\non_error: {TimeoutError: end}"
     found = context_after(memory, keys, actions={"long": action})
-    assert found["error"] == "work was stopped after its 0.5 seconds"
+    assert found["error"] == "work was stopped after 0.5 seconds"
     assert found["error_type"] == "StateTimeout"
     pid = int((tmp_path / "pid").read_text())
     assert pid != os.getpid()

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from sprat.machine.filters import FILTERS, TESTS
+from sprat.machine.filters import FILTERS
 from sprat.machine.scope import TemplateError
 from sprat.machine.template import condition, filled, text
+from sprat.machine.value_tests import TESTS
 
 NAMES = {
     "context": {
@@ -40,6 +41,7 @@ NAMES = {
         ("range(1, 6, 2)", [1, 3, 5]), ("range(0)", []), ("range(-3)", []),
         ("context.jobs | length == 0", False), ("'' | length", 0), ("context | count", 6),
         ("context.job == null", True), ("nothing == null", True), ("nothing != null", False),
+        ("nothing == none", False), ("null != nothing", False), ("nothing == null == 1", False),
         ("1 < 2 < 3", True), ("3 > 2 > 2", False), ("1 == 1.0", True), ("'a' < 'b'", True),
         ("2 in context.jobs", True), ("'x' not in 'abc'", True), ("'a' in context", True),
         ("1 if context.a else 2", 1), ("1 if nothing else 2", 2), ("1 if false", None),
@@ -117,7 +119,9 @@ BOMBS = [
     "(" * 3000 + "1" + ")" * 3000, "[" * 3000 + "]" * 3000, "1+" * 4000 + "1", "not " * 4000 + "1",
     "{'a':" * 500 + "1" + "}" * 500, "a" + ".b" * 4000, "a" + "[0]" * 3000, "1 if " * 900 + "1",
     "1|string" + "|string" * 1500, "2" + "**2" * 2000, "x" * 20000, "'" + "a" * 20000 + "'",
-    "3.0|round(10**9)", "('9'*5000)|int + nothing", "range(150000)|list + range(150000)|list",
+    "3.0|round(10**9)", "'%999999999d' is odd", "'%9999999d' is divisibleby 2",
+    "range(9000)|map('string')|sort(attribute='0,' * 90000 ~ '0')",
+    "('9'*5000)|int + nothing", "range(150000)|list + range(150000)|list",
 ]  # fmt: skip
 
 

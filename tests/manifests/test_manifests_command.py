@@ -185,7 +185,7 @@ def configured(*arguments: str) -> tuple[str, dict[str, Any]]:
 
 def test_the_controller_reads_the_file_that_is_made_for_it(place: Path) -> None:
     text, variables = configured("--pool", "papers", "--pool", "other", "--max-workers", "7")
-    assert set(variables) == {"SPRAT_API_KEY"}
+    assert set(variables) == {"SPRAT_API_KEY", "SPRAT_ALLOW_HTTP"}
     (place / "made.yaml").write_text(text)
     told = configuration.load("made.yaml", {})
     assert told.url == "http://sprat-orchestrator:8000"
@@ -216,6 +216,8 @@ def test_a_file_of_ones_own_is_taken_as_it_is(place: Path) -> None:
     assert variables["ORCHESTRATOR_URL"]["value"] == "http://sprat-orchestrator:8000"
     (place / "own.yaml").write_text(f"orchestrator_url: https://far.example\n{own}")
     assert set(configured("--config", "own.yaml")[1]) == {"SPRAT_API_KEY"}
+    (place / "own.yaml").write_text(f"orchestrator_url: http://sprat-orchestrator:8000\n{own}")
+    assert "SPRAT_ALLOW_HTTP" in configured("--config", "own.yaml")[1]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Running:
         end = time.monotonic() + PATIENCE
         while (found := answer(self.port, probe["httpGet"]["path"])) != status:
             assert self.process.poll() is None, self._log.read_text()
-            assert time.monotonic() < end, f"{probe} is answered with {found}"
+            assert time.monotonic() < end, f"{probe}: {found}\n{self._log.read_text()}"
             time.sleep(0.1)
 
     def __exit__(self, *_: object) -> None:

@@ -144,7 +144,7 @@ def test_values_of_secrets_are_referred_to(name: str) -> None:
         for pod in pods(one):
             for box in pod["spec"]["containers"]:
                 plain = {env["name"] for env in box["env"] if "value" in env}
-                assert plain <= {"SPRAT_DIRECTORY"}
+                assert plain <= {"SPRAT_DIRECTORY", "SPRAT_ALLOW_HTTP"}
 
 
 def test_the_advice_names_every_key_that_is_referred_to() -> None:

@@ -62,7 +62,7 @@ def test_a_revoked_key_is_gone() -> None:
         keys.revoke(backend, key.id)
 
 
-@pytest.mark.parametrize("tenant", ["", "a.b", "a b", "x" * 65, "é"])
+@pytest.mark.parametrize("tenant", ["", "a.b", "a b", "x" * 65, "é", "sprat", "Sprat"])
 def test_a_tenant_is_a_plain_word(tenant: str) -> None:
     with pytest.raises(InvalidInput):
         keys.create(MemoryBackend(), ("viewer",), tenant=tenant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import shutil
 from collections.abc import Iterator
@@ -164,22 +165,39 @@ def test_every_file_is_served_and_nothing_else(house: House) -> None:
         assert ask("GET", f"/dashboard/{name}").status == 404
 
 
+JSON = {"Content-Type": "application/json"}
+
+
 @pytest.mark.parametrize(
-    ("origin", "status"),
+    ("headers", "status"),
     [
-        ("http://127.0.0.1:8000", 200),
-        ("http://localhost:3000", 200),
-        ("http://[::1]:8000", 200),
-        ("https://example.com", 403),
-        ("http://localhost.example.com:80", 403),
-        ("null", 403),
+        (JSON, 200),
+        ({**JSON, "Origin": "http://HERE", "Sec-Fetch-Site": "same-origin"}, 200),
+        ({**JSON, "Sec-Fetch-Site": "none"}, 200),
+        ({**JSON, "Origin": "http://localhost:3000"}, 403),
+        ({**JSON, "Origin": "http://127.0.0.1:1"}, 403),
+        ({**JSON, "Origin": "http://localhost@example.com"}, 403),
+        ({**JSON, "Origin": "https://example.com"}, 403),
+        ({**JSON, "Origin": "http://HERE.example.com"}, 403),
+        ({**JSON, "Origin": "null"}, 403),
+        ({**JSON, "Sec-Fetch-Site": "same-site"}, 403),  # another port of this host
+        ({**JSON, "Sec-Fetch-Site": "cross-site"}, 403),
+        ({}, 415),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
     ],
 )
-def test_without_keys_pages_from_elsewhere_are_refused(origin: str, status: int) -> None:
+@pytest.mark.parametrize("path", ["resume", "jobs", "jobs/stream"])
+def test_without_keys_pages_from_elsewhere_are_refused(
+    path: str, headers: dict[str, str], status: int
+) -> None:
     store = Store(MemoryBackend())
-    store.pool("papers").push({})
+    store.pool("papers").resume()
     with serving(store) as served:
-        answer = Client(served.port)(
-            "POST", "/api/v1/pools/papers/resume", headers={"Origin": origin}
-        )
-        assert answer.status == status
+        here = f"127.0.0.1:{served.port}"
+        sent = {name: value.replace("HERE", here) for name, value in headers.items()}
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+        connection.request("POST", f"/api/v1/pools/papers/{path}", b'{"data": 1}', sent)
+        assert connection.getresponse().status == status
+        connection.close()
+    assert bool(store.pool("papers").counts().pending) == (status == 200 and path != "resume")

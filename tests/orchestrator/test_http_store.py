@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from servers.orchestrator import OPEN, serving
 from worlds import HttpWorld
 
 from sprat import model
-from sprat.backend import Backend
+from sprat.backend import PROTOCOL, Backend
 from sprat.errors import InvalidInput, StoreMismatch, StoreUnavailable
 from sprat.orchestrator import keys
 from sprat.orchestrator.routes.verbs import NOT_SERVED, WHO
@@ -145,18 +144,45 @@ def test_a_server_that_is_not_there_is_told_in_one_sentence() -> None:
         opened(f"http://127.0.0.1:{port}", "k").pools()
 
 
-def test_something_else_that_speaks_http_is_recognised() -> None:
+def test_a_worker_of_an_older_version_is_refused(house: House) -> None:
+    worker = house.client("worker", "acme")
+    body = {"worker": {"worker_id": "w", "pool_id": "papers"}}
+    for told in ({}, {"Sprat-Protocol": "1"}):
+        reply = worker("POST", "/api/v1/store/register", body, told)
+        assert (reply.status, reply.body["error"]) == (409, "store_mismatch")
+        assert "install the orchestrator's version" in reply.body["message"]
+    assert house.store.workers.list() == []
+    assert (
+        worker("POST", "/api/v1/store/register", body, {"Sprat-Protocol": PROTOCOL}).status == 200
+    )
+
+
+def test_an_orchestrator_of_an_older_version_is_named_as_the_cause() -> None:
+    body = b'{"error": "invalid_input", "message": "Object contains unknown field `tasks`"}'
+    answer = b"HTTP/1.1 422 Refused\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+    with answering(answer) as url, pytest.raises(StoreMismatch, match="older version of sprat"):
+        opened(url, "k").pools()
+
+
+@contextlib.contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """The address of a server that gives one request this answer."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
-        def answer() -> None:
+        def serve() -> None:
             connection, _ = listening.accept()
             connection.recv(65536)
-            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n<html")
+            connection.sendall(answer)
             connection.close()
 
-        threading.Thread(target=answer, daemon=True).start()
-        with pytest.raises(StoreMismatch, match="no orchestrator"):
-            opened(f"http://127.0.0.1:{listening.getsockname()[1]}", "k").pools()
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_something_else_that_speaks_http_is_recognised() -> None:
+    page = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n<html"
+    with answering(page) as url, pytest.raises(StoreMismatch, match="no orchestrator"):
+        opened(url, "k").pools()
 
 
 @pytest.mark.parametrize(
@@ -171,9 +197,9 @@ def test_a_key_shows_in_no_message(house: House) -> None:
     with pytest.raises(InvalidInput) as caught:
         opened(house.served.url, "sprat_secretsecret_topsecret").pools()
     assert "topsecret" not in str(caught.value)
-    assert "topsecret" not in repr(read("http://h", {"SPRAT_API_KEY": "topsecret"}))
+    assert "topsecret" not in repr(read("https://h", {"SPRAT_API_KEY": "topsecret"}))
     with pytest.raises(InvalidInput, match="SPRAT_API_KEY"):
-        read("http://h", {"SPRAT_API_KEY": "two words"})
+        read("https://h", {"SPRAT_API_KEY": "two words"})
 
 
 def test_a_store_goes_on_after_a_fork(house: House) -> None:
@@ -204,31 +230,6 @@ def test_threads_share_a_store(house: House) -> None:
 
 
 # -- TLS ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, and certificates that it signed for a server and a client."""
-    place = tmp_path_factory.mktemp("tls")
-
-    def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], cwd=place, check=True, capture_output=True)
-
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl(
-        *("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2"),
-        *("-subj", "/CN=test authority"),
-    )
-    for name in ("server", "client"):
-        openssl(
-            "req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}"
-        )
-        (place / "names").write_text("subjectAltName=IP:127.0.0.1\n")
-        openssl(
-            *("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key"),
-            *("-CAcreateserial", "-days", "2", "-out", f"{name}.pem", "-extfile", "names"),
-        )
-    return place
 
 
 def with_tls(place: Path, url: str, **more: str) -> Store:

@@ -39,6 +39,15 @@ def test_a_pushed_job_is_claimed_and_settled(pusher: Client, worker: Client) -> 
     assert "token" not in found
 
 
+def test_attempts_of_a_pushed_job_have_two_names_and_one_meaning(pusher: Client) -> None:
+    for given in ({"max_attempts": 5}, {"max_retries": 5}, {"max_attempts": 5, "max_retries": 5}):
+        job_id = pusher("POST", JOBS, {"data": 1, **given}).body["id"]
+        assert pusher("GET", f"{JOBS}/{job_id}").body["max_retries"] == 5
+    reply = pusher("POST", JOBS, {"data": 1, "max_attempts": 5, "max_retries": 4})
+    assert reply.status == 422
+    assert "max_attempts is 5 and max_retries is 4" in str(reply.body)
+
+
 def test_settle_and_claim_ride_on_one_request(pusher: Client, worker: Client) -> None:
     pusher("POST", f"{JOBS}/bulk", {"jobs": [{"data": 1}, {"data": 2}]})
     me = enrol(worker)
@@ -116,14 +125,54 @@ def test_a_bad_job_is_refused_with_a_sentence(pusher: Client, body: object) -> N
 def test_cancel_and_requeue(pusher: Client, admin: Client) -> None:
     job_id = pusher("POST", JOBS, {"data": 1}).body["id"]
     ids = {"ids": [job_id]}
-    assert pusher("POST", "/api/v1/pools/papers/cancel", ids).body == {"changed": 1}
+    assert pusher("POST", "/api/v1/pools/papers/cancel", ids).body == {"changed": 1, "next": None}
     assert pusher("GET", f"{JOBS}/{job_id}").body["status"] == "cancelled"
-    assert pusher("POST", "/api/v1/pools/papers/requeue", ids).body == {"changed": 1}
+    assert pusher("POST", "/api/v1/pools/papers/requeue", ids).body["changed"] == 1
     acts = admin("GET", "/api/v1/audit").body["acts"]
     assert [(act["act"], act["subject"]) for act in acts] == [
         ("cancel", "papers"),
         ("requeue", "papers"),
     ]
+
+
+def test_jobs_are_filtered_with_the_words_of_the_command_line(
+    pusher: Client, worker: Client
+) -> None:
+    jobs = [{"data": n, "key": f"k{n}", "tenant": "acme" if n else None} for n in range(3)]
+    ids = pusher("POST", f"{JOBS}/bulk", {"jobs": jobs}).body["ids"]
+    (job,) = claim(enrol(worker))
+    failed = {"id": job["id"], "token": job["token"], "outcome": "poison", "error": "Timeout: 1"}
+    settled = worker("POST", "/api/v1/pools/papers/settle", {"settlements": [failed]})
+    assert settled.body["settled"] == [True]
+
+    def found(query: str) -> list[str]:
+        return [job["id"] for job in pusher("GET", f"{JOBS}?{query}").body["jobs"]]
+
+    assert found("status=failed") == found("status=poisoned&error=Timeout") == [ids[0]]
+    assert found("status=ready&newest=true") == [ids[2], ids[1]]
+    assert found("key=k2") == [ids[2]]
+    assert found("tenant=acme&limit=1") == [ids[1]]
+    assert found("newer=600&newest=true") == ids[::-1]
+    assert found("older=600") == found("status=delayed") == []
+    assert pusher("GET", f"{JOBS}?status=asleep").status == 422
+
+
+def test_jobs_are_cancelled_and_requeued_by_a_filter(pusher: Client, admin: Client) -> None:
+    jobs = [{"data": n, "tenant": "acme" if n else None} for n in range(3)]
+    ids = pusher("POST", f"{JOBS}/bulk", {"jobs": jobs}).body["ids"]
+    cancelled = pusher("POST", "/api/v1/pools/papers/cancel", {"tenant": "acme"})
+    assert cancelled.body == {"changed": 2, "next": None}
+    statuses = [pusher("GET", f"{JOBS}/{one}").body["status"] for one in ids]
+    assert statuses == ["pending", "cancelled", "cancelled"]
+    wanted = {"status": "cancelled", "newer": 600}
+    assert pusher("POST", "/api/v1/pools/papers/requeue", wanted).body["changed"] == 2
+    acts = admin("GET", "/api/v1/audit").body["acts"]
+    assert [(act["act"], act["ids"]) for act in acts] == [
+        ("cancel", ids[1:]),
+        ("requeue", ids[1:]),
+    ]
+    for body in ({}, {"ids": ids, "tenant": "acme"}, {"status": "asleep"}):
+        assert pusher("POST", "/api/v1/pools/papers/cancel", body).status == 422
 
 
 def test_a_paused_pool_hands_out_nothing(admin: Client, pusher: Client, worker: Client) -> None:
@@ -155,14 +204,19 @@ def test_a_waiting_worker_gets_work_that_comes_later(pusher: Client, worker: Cli
     assert [job["data"] for job in got[0]] == ["late"]
 
 
+@pytest.mark.parametrize("is_there", [True, False])
 def test_a_waiting_worker_that_is_drained_is_sent_home(
-    house: House, controller: Client, worker: Client
+    house: House, controller: Client, worker: Client, is_there: bool
 ) -> None:
+    """Also one that waits for a pool that does not exist yet."""
+    if is_there:
+        house.store.pool("papers").resume()
     me = enrol(worker)
+    lobby = house.served.state.lobby
     got: list[list[dict]] = []
     waiter = threading.Thread(target=lambda: got.append(claim(me, wait_seconds=30)))
     waiter.start()
-    while not house.served.state.lobby._rooms:
+    while not (lobby._rooms if is_there else lobby._outside):
         assert waiter.is_alive()
     assert controller("POST", "/api/v1/workers/w1/drain").body == {"draining": True}
     waiter.join(20)
@@ -209,3 +263,24 @@ def test_nobody_else_can_speak_for_a_worker(pusher: Client, worker: Client) -> N
     again = enrol(worker, "w1")
     assert again("POST", beat, {}).body["status"] == "active"
     assert one("POST", beat, {}).body["status"] == "lost", "an old incarnation's secret is stale"
+
+
+def test_a_pool_is_deleted_once_it_is_unused(house: House, admin: Client, pusher: Client) -> None:
+    job_id = pusher("POST", JOBS, {"data": 1}).body["id"]
+    refused = admin("DELETE", "/api/v1/pools/papers")
+    assert (refused.status, refused.body["error"]) == (409, "pool_in_use")
+    assert refused.body["message"].startswith("pool 'papers' has 1 waiting job: run `sprat jobs")
+    pusher("POST", "/api/v1/pools/papers/cancel", {"ids": [job_id]})
+    assert pusher("DELETE", "/api/v1/pools/papers").status == 403
+    assert admin("DELETE", "/api/v1/pools/papers").body == {"deleted": True}
+    assert house.store.pools() == []
+    assert admin("DELETE", "/api/v1/pools/papers").status == 404
+    acts = admin("GET", "/api/v1/audit").body["acts"]
+    assert [(one["act"], one["subject"]) for one in acts][-1] == ("delete_pool", "papers")
+
+
+def test_a_tenant_deletes_its_own_pool_only(house: House) -> None:
+    for name in ("papers", "acme.papers", "other.papers"):
+        house.store.pool(name).configure(max_workers=1)
+    assert house.client("admin", tenant="acme")("DELETE", "/api/v1/pools/papers").status == 200
+    assert house.store.pools() == ["other.papers", "papers"]

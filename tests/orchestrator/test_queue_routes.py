@@ -1,4 +1,4 @@
-"""Controllers and the simplest workers (seed 003): metrics, scale sets, work request and result."""
+"""Controllers and the simplest workers: metrics, scale sets, work request and result."""
 
 from __future__ import annotations
 
@@ -50,6 +50,30 @@ def test_scale_set_config_has_defaults_and_can_be_set(admin: Client, controller:
     assert controller("GET", path).body["max_replicas"] == 50
     assert controller("GET", "/scale-sets/acme/cpu/config").body["max_replicas"] == 10
     assert admin("PUT", path, {"min_replicas": 5, "max_replicas": 1}).status == 422
+
+
+def test_scale_set_numbers_are_as_the_environment_takes_them(
+    house: House, admin: Client, controller: Client
+) -> None:
+    path = "/scale-sets/acme/gpu/config"
+    wanted = {"target_pending_per_worker": 0, "scale_down_delay_seconds": 5}
+    assert admin("PUT", path, wanted).status == 200
+    found = controller("GET", path).body
+    assert found["target_pending_per_worker"] == 0, "the queue does not count"
+    assert repr(found["scale_down_delay_seconds"]) == "5"
+    assert admin("PUT", path, {"scale_down_delay_seconds": 0.5}).status == 422
+    older = '{"scale_down_delay_seconds": 5.0}'
+    house.store.backend.put("acme.scale_set", "gpu", older, None, None)
+    assert repr(controller("GET", path).body["scale_down_delay_seconds"]) == "5"
+
+
+def test_the_longest_wait_is_in_whole_seconds(
+    house: House, pusher: Client, controller: Client
+) -> None:
+    push(pusher, "a", {"data": 1})
+    house.now += 30.7
+    found = controller("GET", "/queue/metrics").body["oldest_pending_seconds"]
+    assert repr(found) == "30"
 
 
 def test_a_tenant_sees_its_own_scale_sets_only(house: House, admin: Client) -> None:

@@ -179,6 +179,32 @@ def test_others_are_answered_after_a_client_that_is_no_good(
         assert ask(endpoint.url)[0] == 200
 
 
+def test_many_silent_clients_keep_no_other_waiting(
+    endpoint: health.HealthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "ONE_REQUEST_SECONDS", 60.0)
+    monkeypatch.setattr(health, "MAX_AT_ONCE", 5)
+    host, _, port = endpoint.url.removeprefix("http://").partition(":")
+    silent = [socket.create_connection((host, int(port)), 10) for _ in range(12)]
+    assert ask(endpoint.url)[0] == 200
+    assert [one.recv(1) for one in silent[:7]] == [b""] * 7, "the oldest are ended"
+    silent[-1].sendall(b"GET /health HTTP/1.1\r\n")
+    assert ask(endpoint.url)[0] == 200
+    silent[-1].sendall(b"\r\n")
+    assert silent[-1].recv(100).startswith(b"HTTP/1.1 200"), "the others are answered"
+    for one in silent:
+        one.close()
+
+
+def test_a_silent_client_is_ended_in_time(
+    endpoint: health.HealthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "ONE_REQUEST_SECONDS", 0.1)
+    host, _, port = endpoint.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), 10) as silent:
+        assert silent.recv(1) == b""
+
+
 # -- real processes -----------------------------------------------------------------------------
 
 

@@ -1,11 +1,13 @@
-"""Workers that register themselves (seed 002): routes, replacement, reconciliation."""
+"""Workers that register themselves: routes, replacement, reconciliation."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from houses import Client, House
+from houses import OPTIONS, Client, House
+
+from sprat.lifecycle import Lifecycle
 
 REGISTER = "/api/v1/workers/register"
 
@@ -230,3 +232,21 @@ def test_while_shutting_down_registrations_come_back_later(house: House, worker:
         assert int(reply.headers["retry-after"]) > 0
     assert worker("GET", "/readyz").status == 503
     assert worker("GET", "/healthz").status == 200
+
+
+def test_an_endpoint_that_is_never_probed_is_reported_once(
+    worker: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(2):
+        worker("POST", REGISTER, about(f"w{number}", 5003 + number))
+    warnings = [one.getMessage() for one in caplog.records if "probe_hosts" in one.getMessage()]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("a worker registered an endpoint, but worker_lifecycle has no")
+
+
+def test_no_warning_where_endpoints_are_probed(caplog: pytest.LogCaptureFixture) -> None:
+    rules = Lifecycle(probe_hosts=("192.168.1.0/24",), health_check_interval=3600.0)
+    house = House(OPTIONS.replace(lifecycle=rules))
+    house.client("worker")("POST", REGISTER, about())
+    house.close()
+    assert "probe_hosts" not in caplog.text

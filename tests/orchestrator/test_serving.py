@@ -34,7 +34,7 @@ class Running:
         command = [*SPRAT, "serve", "--port", "0", *words]
         self.process = subprocess.Popen(command, cwd=place, env=given, stderr=subprocess.PIPE)
         self.said = ""
-        self.port = int(self.until(r"serving .* on https?://[^ ]*:(\d+)")[1])
+        self.port = int(self.until(r"serving .* on https?://[^ ]*:(\d+)\D")[1])
 
     def until(self, pattern: str) -> re.Match[str]:
         """Read what the server logs until this comes."""
@@ -117,6 +117,21 @@ def test_processes_share_the_port_and_are_replaced(tmp_path: Path) -> None:
         assert server.stop() == 0
 
 
+def test_all_processes_of_a_server_report_the_same_counters(tmp_path: Path) -> None:
+    with running(tmp_path, "--no-auth", "--processes", "2", "--linger", "0") as server:
+        server.until(r"(?s)(Application startup complete.*){2}")
+        client = Client(server.port)
+        answered = set()
+        for n in range(1, 201):
+            assert client("POST", "/api/v1/pools/p/jobs", {"data": n}).status == 200
+            text = client("GET", "/metrics").body
+            assert f'sprat_worker_pool_jobs_added_total{{pool="p"}} {n}\n' in text
+            answered |= set(re.findall(r'request_seconds_total{process="[^"]*:(\d)"}', text))
+            if answered == {"1", "2"}:
+                break
+        assert answered == {"1", "2"}
+
+
 def test_switching_keys_off_is_said_loudly(tmp_path: Path) -> None:
     with running(tmp_path, "--no-auth", "--linger", "0") as server:
         server.until("API KEYS ARE OFF")
@@ -161,7 +176,7 @@ def test_what_cannot_be_served_is_told_in_a_sentence(
 
 
 def test_keys_from_the_command_line(tmp_path: Path) -> None:
-    sprat(tmp_path, "push", "p", "1")
+    sprat(tmp_path, "push", "p", "1", "--create")
     assert sprat(tmp_path, "keys", "list").stdout.startswith("no keys yet: `sprat keys create")
     made = json.loads(
         sprat(
@@ -178,3 +193,14 @@ def test_keys_from_the_command_line(tmp_path: Path) -> None:
     assert sprat(tmp_path, "keys", "revoke", made["id"]).returncode == 0
     assert sprat(tmp_path, "keys", "revoke", made["id"]).returncode == 2
     assert made["id"] not in sprat(tmp_path, "keys", "list").stdout
+
+
+def test_a_lifecycle_that_watches_no_worker_is_reported_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "sprat.yml").write_text("worker_lifecycle: {health_check_interval: 10}\n")
+    assert sprat(tmp_path, "keys", "create", "--role", "admin").returncode == 0
+    with running(tmp_path, "--linger", "0") as server:
+        server.until("worker_lifecycle has no probe_hosts")
+    told = sprat(tmp_path, "doctor").stdout
+    assert re.search(r"warn +lifecycle +worker_lifecycle has no probe_hosts", told)
+    (tmp_path / "sprat.yml").write_text("worker_lifecycle: {probe_hosts: [10.0.0.0/8]}\n")
+    assert "probe_hosts" not in sprat(tmp_path, "doctor").stdout

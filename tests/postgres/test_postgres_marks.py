@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,6 +15,8 @@ from servers import postgres
 from sprat.model import WorkerRegistration
 from sprat.pool import WorkPool
 from sprat.store import Store, open_store
+from sprat.stores.postgres import marks
+from sprat.stores.postgres.transaction import Transaction
 
 LEASE = 100.0
 BLOCKED = """
@@ -48,6 +51,22 @@ def renewals(store: Store, worker_id: str = "w1") -> int:
     record = store.workers.get(worker_id)
     assert record is not None
     return record.renewals
+
+
+def test_heartbeat_while_leases_are_renewed_is_a_sign_of_life(
+    store: Store, url: str, away: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = Transaction.run
+
+    def heartbeat_first(self: Transaction, statement: str, values: Sequence[Any] = ()) -> Any:
+        if statement == marks.LIVE:
+            other.workers.heartbeat("w1")
+        return look(self, statement, values)
+
+    with open_store(url) as other:
+        monkeypatch.setattr(Transaction, "run", heartbeat_first)
+        assert store.workers.reap().workers == ()
+    assert renewals(store) == 0
 
 
 def test_reaper_waits_for_a_process_that_renews_leases(

@@ -9,9 +9,11 @@ import pytest
 from servers import postgres
 
 from sprat import model
+from sprat.errors import StoreUnavailable
 from sprat.model import WorkerRegistration
 from sprat.pool import WorkPool
 from sprat.store import Store, open_store
+from sprat.stores.postgres import connections
 from sprat.stores.postgres.connections import Connections, Link
 
 
@@ -63,6 +65,27 @@ def test_a_repeated_claim_gets_the_same_items(
     assert answer.settled == (True,) * 4
     assert [item.data for item in answer.items] == [4, 5, 6, 7]
     assert (pool.counts().done, pool.counts().claimed) == (4, 4)
+
+
+@pytest.mark.parametrize("wanted", [4, 2, 5])
+def test_a_claim_whose_answer_was_given_up_is_found_by_the_next(
+    pool: WorkPool,
+    worker: model.WorkerRecord,
+    lose_reply: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: int,
+) -> None:
+    pool.push_many(range(10))
+    monkeypatch.setattr(connections, "PATIENCE_SECONDS", -1.0)
+    lose_reply[0] = 1
+    with pytest.raises(StoreUnavailable):
+        pool.claim_many(worker, 4)
+    assert pool.counts().claimed == 4
+    found = pool.claim_many(worker, wanted)
+    assert [item.data for item in found] == [0, 1, 2, 3][:wanted]
+    assert [item.attempts for item in found] == [1] * len(found)
+    assert pool.counts().claimed == len(found), "what was not asked for is handed back"
+    assert [item.data for item in pool.claim_many(worker, 1)] == [len(found)]
 
 
 def test_a_repeated_failure_is_charged_once(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import psycopg
 import pytest
+from patience import eventually
 from worlds import World
 
-from sprat.errors import InvalidInput, KeyConflict, UnknownItem
+from sprat.errors import InvalidInput, KeyConflict, PoolInUse, UnknownItem
 from sprat.model import WorkerRegistration
 from sprat.pool import WorkPool
 from sprat.store import Store, open_store
+
+WAITS_FOR_POOL = "SELECT 1 FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
 
 
 def test_a_push_exists_when_the_callers_transaction_does(
@@ -22,6 +29,16 @@ def test_a_push_exists_when_the_callers_transaction_does(
     mine.commit()
     assert pool.get(item_id).data == "paper 1"
     assert pool.counts().pending == 1
+
+
+def test_the_pages_example_runs_as_printed(
+    pool: WorkPool, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Path(__file__).parents[2] / "docs" / "operate" / "postgresql.md"
+    [code] = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    monkeypatch.setenv("SPRAT_URL", url)
+    exec(compile(code, page.name, "exec"), {})
+    assert [item.data for item in pool.items()] == [{"title": "On queues"}]
 
 
 def test_a_push_is_gone_with_the_callers_transaction(
@@ -83,3 +100,18 @@ def test_what_is_no_connection_is_refused(pool: WorkPool) -> None:
 def test_other_stores_say_that_they_cannot_join(world: World) -> None:
     with open_store("memory://") as store, pytest.raises(InvalidInput, match="only a PostgreSQL"):
         store.pool("papers").push("paper", connection=object())
+
+
+def test_a_pool_with_a_push_in_an_open_transaction_is_not_deleted(
+    store: Store, pool: WorkPool, mine: psycopg.Connection, url: str
+) -> None:
+    pool.cancel(pool.push("finished"))
+    item_id = pool.push("late", connection=mine)
+    with ThreadPoolExecutor(1) as executor, psycopg.connect(url, autocommit=True) as other:
+        deletion = executor.submit(store.delete_pool, "papers")
+        eventually(lambda: other.execute(WAITS_FOR_POOL).fetchone() is not None)
+        mine.commit()
+        with pytest.raises(PoolInUse, match="1 waiting job"):
+            deletion.result(60)
+    store.workers.register(WorkerRegistration(worker_id="w1"))
+    assert [item.id for item in pool.claim_many("w1", 9)] == [item_id]

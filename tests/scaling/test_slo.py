@@ -323,6 +323,13 @@ def test_notes_are_small() -> None:
 # -- money --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("options", [{"finish_seconds": 3600}, {"finish_seconds": 1e-9}, {}])
+@pytest.mark.parametrize("start", [0, 0.0, 5e-324])
+def test_a_start_that_takes_no_time_is_planned_with(options: dict[str, Any], start: float) -> None:
+    settings = pool_settings("slo", 0, 10, cold_start_seconds=start, **options)
+    assert 0 < policies.decide(seen(3), settings).desired <= 3
+
+
 def test_a_budget_bounds_the_fleet_and_the_cost_is_told() -> None:
     money = {"price_per_worker_hour": 0.25, "budget_per_hour": 2.0}
     decision = decided(seen(500, stats=TEN_SECONDS.replace(run_mean=900.0)), **money)
@@ -336,7 +343,8 @@ def test_a_budget_bounds_the_fleet_and_the_cost_is_told() -> None:
     ("options", "words"),
     [
         ({"wait_seconds": -1}, "wait_seconds must be a number from 0"),
-        ({"wait_seconds": 0}, "wait_seconds must be more than 0"),
+        ({"wait_seconds": 0}, "wait_seconds must be at least 0.001 seconds"),
+        ({"finish_seconds": 1e-9}, "finish_seconds must be at least 0.001 seconds"),
         ({"percentile": 101}, "percentile must be a number from 0 to 99.99"),
         ({"percentile": 5}, "percentile must be a number from 50 to 99.99"),
         ({"wait_second": 30}, "it has no option 'wait_second': did you mean wait_seconds?"),

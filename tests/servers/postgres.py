@@ -208,6 +208,7 @@ TABLES = (
     *("pool", "pool_count", "tenant_turn", "work_pool", "worker_registry", "scale_set"),
     *("decision", "pool_stats", "document", "bucket"),
 )
+SERVER = "orchestrator"  # the name of connections that are kept when a store is emptied
 _control: dict[int, psycopg.Connection] = {}
 
 
@@ -222,10 +223,12 @@ def control(url: str) -> psycopg.Connection:
 
 
 def empty(url: str) -> None:
-    """A store as new: nobody connected, nothing in it, its clock that of the server."""
+    """A store as new: only the orchestrator connected, nothing in it, its clock the server's."""
     control(url).execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        " AND application_name <> %s",
+        (SERVER,),
     )
     control(url).execute("BEGIN;" + "".join(f"DELETE FROM sprat.{t};" for t in TABLES) + "COMMIT")
     control(url).execute("UPDATE sprat.meta SET value = 0 WHERE name = 'ahead' AND value <> '0'")

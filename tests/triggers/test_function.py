@@ -113,7 +113,7 @@ def test_messages_that_failed_are_reported_and_equal_ones_are_done_once(
 def request(body: bytes, version: int, stamp: int) -> dict[str, Any]:
     headers = {
         "sprat-timestamp": str(stamp),
-        "sprat-signature": webhook.sign(SECRET, stamp, body),
+        "sprat-signature": webhook.sign(SECRET, "hook", timestamp=stamp, body=body),
     }
     text = {"body": base64.b64encode(body).decode(), "isBase64Encoded": True, "headers": headers}
     if version == 2:
@@ -146,7 +146,7 @@ def test_what_runs_inside_ends_before_the_functions_time(cloud: Store) -> None:
     slow = Trigger(name="slow", type="lambda", command=["/bin/sleep", "60"])
     registry.save(cloud, slow)
     began = time.monotonic()
-    with pytest.raises(SpratError, match="stopped after its"):
+    with pytest.raises(SpratError, match="stopped after"):
         call({"trigger": "slow"}, seconds=3.0)
     assert time.monotonic() - began < 20
 
@@ -192,8 +192,20 @@ def test_what_means_nothing_is_refused(cloud: Store, event: object, why: str) ->
         call(event)
 
 
-def test_the_store_has_to_be_named(cloud: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sprat_yml_names_the_store(
+    cloud: Store, shared: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("SPRAT_URL")
+    monkeypatch.chdir(tmp_path)
+    Path("sprat.yml").write_text(f"store: {shared.url}\n")
+    assert sprat.triggers.handler({"trigger": "note"})["ok"]
+
+
+def test_the_store_has_to_be_named(
+    cloud: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("SPRAT_URL")
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInput, match="SPRAT_URL"):
         call({})
 

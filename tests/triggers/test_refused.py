@@ -94,7 +94,8 @@ def test_a_webhook_answers_422(without_handler: Store, monkeypatch: pytest.Monke
     monkeypatch.setenv("SECRET", "correct horse battery staple")
     hook = checking(type="webhook", schedule=None, secret_env="SECRET")
     registry.save(without_handler, hook)
-    signature = webhook.sign("correct horse battery staple", 1000, b"")
+    secret = "correct horse battery staple"
+    signature = webhook.sign(secret, "check", timestamp=1000, body=b"")
     headers = {webhook.TIMESTAMP: "1000", webhook.SIGNATURE: signature}
     answer = webhook.receive(
         without_handler,

@@ -222,7 +222,7 @@ def test_refusal_names_the_place_and_what_to_do(value: object, sentence: str) ->
 def test_value_that_contains_itself_is_refused_in_one_short_sentence(value: object) -> None:
     with pytest.raises(InvalidInput) as refused:
         payload.encode(value, "call of add")
-    sentence = "the call of add is nested too deeply, or contains itself: call"
+    sentence = "the call of add is nested more than 64 levels, or contains itself: call"
     assert str(refused.value).startswith(sentence)
     assert len(str(refused.value)) < 300
 

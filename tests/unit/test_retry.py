@@ -235,3 +235,15 @@ def test_more_attempts_never_make_poison_less_likely(
     fewer = after_failure(tally(attempts, max_retries, suspect=suspect), outcome)
     more = after_failure(tally(attempts + 1, max_retries, suspect=suspect), outcome)
     assert fewer.status == model.PENDING or more.status == model.POISONED
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (1.0, "stopped after 1 second"),
+        (0.5, "stopped after 0.5 seconds"),
+        (90, "stopped after 90 seconds"),
+    ],
+)
+def test_a_time_out_is_said_with_its_seconds(seconds: float, said: str) -> None:
+    assert retry.stopped_after(seconds) == said

@@ -8,12 +8,13 @@ import os
 from sprat import config
 from sprat.cli import DONE
 from sprat.cli.arguments import Parser
-from sprat.cli.output import document
-from sprat.cli.probe import complaint
+from sprat.cli.output import document, talk
+from sprat.cli.probe import complaint, doubts, missing_program
 from sprat.cli.target import exists, start_fleet, url_of
 from sprat.errors import InvalidInput
 from sprat.model import PoolSettings
 from sprat.store import open_store
+from sprat.trigger import LAMBDA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def parser() -> Parser:
     made.add_argument("file", metavar="FILE", nargs="?", default=config.FILE)
     made.add_argument("--dry-run", action="store_true", help="check and compare, write nothing")
     made.add_argument(
-        "--no-import", action="store_true", help="do not try to import the handlers first"
+        "--no-import", action="store_true", help="do not import the handlers and look for programs"
     )
     return made
 
@@ -39,9 +40,10 @@ def main(arguments: Sequence[str]) -> int:
     if not read.pools and not read.triggers:
         raise InvalidInput(f"{asked.file} names no pools: there is nothing to apply")
     if not asked.no_import:
-        for name, settings in read.pools.items():
-            if wrong := complaint(settings):
-                raise InvalidInput(f"{asked.file}: pools.{name}: {wrong}")
+        _try(read, asked.file)
+    for name, settings in read.pools.items():
+        for doubt in doubts(settings):
+            talk(f"sprat: warning: pools.{name}: {doubt}")
     url = url_of(asked.url, path=_names_the_store(asked.file, read))
     _check_pools_of(read, url, asked.file)
     resolved, machines = _machines(read, url)
@@ -58,6 +60,17 @@ def main(arguments: Sequence[str]) -> int:
         machine = f"; machine {machines[name]}" if name in machines else ""
         print(f"trigger {name}: {_changed(keys, would)}{machine}")
     return DONE
+
+
+def _try(read: config.Config, path: str) -> None:
+    """What workers and triggers would run first: handlers are imported, programs looked for."""
+    for name, settings in read.pools.items():
+        if wrong := complaint(settings):
+            raise InvalidInput(f"{path}: pools.{name}: {wrong}")
+    for one in read.triggers:
+        program = one.command[0] if one.command and one.type != LAMBDA else None
+        if program and (wrong := missing_program(program, one.directory)):
+            raise InvalidInput(f"{path}: trigger {one.name}: {wrong}")
 
 
 def _changed(keys: Sequence[str], would: str) -> str:
@@ -91,7 +104,8 @@ def _check_pools_of(read: config.Config, url: str, path: str) -> None:
             known.update(store.pools())
     for trigger in strangers:
         if trigger.pool not in known:
-            near = config.nearest(str(trigger.pool), sorted(known)) if known else ""
+            first = ": push to it, or apply its settings, first"
+            near = config.nearest(str(trigger.pool), sorted(known)) if known else first
             raise InvalidInput(
                 f"{path}: trigger {trigger.name} is for a pool that does not exist: "
                 f"{trigger.pool}{near}"

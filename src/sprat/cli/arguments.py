@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-__all__ = ["Namespace", "Parser", "address", "seconds", "whole"]
+__all__ = ["HIDDEN", "Namespace", "Parser", "address", "seconds", "whole"]
 
+HIDDEN = argparse.SUPPRESS  # for `help=`: an option that people need not know
 JSON_HELP = "data as one JSON document on stdout, all talk on stderr"
 URL_HELP = f"the store; else SPRAT_URL, else `store` in ./{config.FILE}, else {config.DEFAULT_URL}"
 
@@ -41,15 +42,16 @@ class Parser(argparse.ArgumentParser):
             self.add_argument("--url", help=URL_HELP)
 
     def options(self) -> list[str]:
-        """Every option, those of its inner commands too."""
-        own = [option for action in self._actions for option in action.option_strings]
+        """Every option, those of its inner commands too, but none that only programs use."""
+        shown = [action for action in self._actions if action.help != HIDDEN]
+        own = [option for action in shown for option in action.option_strings]
         return own + [option for parser in self.inner().values() for option in parser.options()]
 
     def inner(self) -> dict[str, Parser]:
-        """The commands that this command consists of."""
+        """The commands that this command consists of, each by its first name."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
-                return dict(action.choices)
+                return {n: p for n, p in action.choices.items() if p.prog.endswith(f" {n}")}
         return {}
 
     def family(self) -> argparse._SubParsersAction[Parser]:

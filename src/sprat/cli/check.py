@@ -8,7 +8,7 @@ import time
 from sprat import checker, config, scale_set, settings
 from sprat.cli import DONE, FAILED, UsageError
 from sprat.cli.arguments import Parser, seconds, whole
-from sprat.cli.output import document, number, talk
+from sprat.cli.output import document, number, say, talk
 from sprat.cli.target import attend, open_existing, workable_pool
 from sprat.errors import SpratError, StoreUnavailable
 
@@ -89,7 +89,7 @@ def _all(store: Store, asked: Namespace) -> int:
         document({"pools": done, "skipped": skipped, "failed": failed})
     else:
         for pool, why in skipped.items():
-            print(f"{pool}: skipped, {why}")
+            say(f"{pool}: skipped, {why}")
         for checked in done:
             _print(checked, asked)
         for pool, why in failed.items():
@@ -121,7 +121,7 @@ def _check(store: Store, pool: str, asked: Namespace) -> Checked:
 
 
 def _print(checked: Checked, asked: Namespace) -> None:
-    print(f"{checked.pool}: {checked.reason}")
+    say(f"{checked.pool}: {checked.reason}")
     if checked.spawned:
         print(
             f"{'would launch' if asked.dry_run else 'launched'} {number(checked.spawned, 'worker')}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 
 from sprat.cli import DONE, FAILED
 from sprat.cli.arguments import Parser, address
-from sprat.cli.output import number, plain, talk
+from sprat.cli.output import number, plain, say, talk
 from sprat.cli.target import exists, sqlite_file
 from sprat.controller import configuration
 from sprat.controller.loop import Controller, Reporter
@@ -108,7 +107,7 @@ class _Sentences(Reporter):
         self._said[checked.pool, group] = words
         if did or before != words:
             where = checked.pool if group is None else f"{checked.pool}/{group}"
-            print(f"{where}: {checked.reason}{'; ' if did else ''}{did}", flush=True)
+            say(f"{where}: {checked.reason}{'; ' if did else ''}{did}", flush=True)
 
     def failed(self, figures: Figures, error: str) -> None:
         where = figures.pool if figures.group is None else f"{figures.pool}/{figures.group}"
@@ -141,12 +140,13 @@ class _Lines(Reporter):
         talk(f"sprat: {sentence}")
 
     def passed(self, passed: Passed) -> None:
-        seen = passed.seen
+        seen, checked = passed.seen, passed.checked
+        planned = checked.spawned - len(checked.drained) if self._is_dry else 0
         self._print(
             {
-                **plain(passed.checked),
+                **plain(checked),
                 "group": seen.group,
-                "desired_workers": seen.active + seen.starting,
+                "desired_workers": seen.active + seen.starting + planned,
                 "limits": plain(passed.limits),
                 "handed_back": list(passed.handed_back),
                 "dry_run": self._is_dry,
@@ -159,5 +159,4 @@ class _Lines(Reporter):
 
     def _print(self, line: dict[str, object]) -> None:
         with self._turn:
-            print(json.dumps(line, ensure_ascii=False))
-            sys.stdout.flush()
+            say(json.dumps(line, ensure_ascii=False), flush=True)

@@ -158,7 +158,7 @@ class Demo:
         elif item.status == model.DONE:
             self._line(name, f"{job} done")
         elif item.status == model.POISONED:
-            self._line(name, f"{job} failed for the third time: poisoned, kept for you", RED)
+            self._line(name, f"{job} failed for the third time: kept with its error", RED)
 
     def _kill_one(self) -> None:
         """Kill a worker whose job has really started, and is not about to end."""
@@ -202,7 +202,7 @@ class Demo:
         bad = next(item for item in items if item.data["number"] == BAD)
         claims = [
             (
-                f"{JOBS} pushed = {counts.done} done + {counts.poisoned} poisoned, none left over",
+                f"{JOBS} pushed = {counts.done} done + {counts.poisoned} failed, none left over",
                 (counts.total, counts.done, counts.poisoned) == (JOBS, JOBS - 1, 1),
             ),
             (

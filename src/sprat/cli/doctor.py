@@ -9,10 +9,11 @@ from sprat import config, model
 from sprat.cli import DONE, FAILED, blockers
 from sprat.cli.arguments import Parser
 from sprat.cli.output import GREEN, RED, YELLOW, document, duration, number, one_line, paint
-from sprat.cli.probe import complaint
+from sprat.cli.probe import complaint, doubts
 from sprat.cli.target import exists, sqlite_file, store_now, url_of
 from sprat.errors import SpratError
 from sprat.launcher import open_launcher
+from sprat.lifecycle import UNWATCHED
 from sprat.record import Record
 from sprat.store import open_store
 
@@ -58,9 +59,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def examine(url: str) -> Iterator[Finding]:
     """Everything that there is to find out, in the order in which it matters."""
-    yield _file()
+    yield from _file()
     if not exists(url):
-        missing = f"{sqlite_file(url)} does not exist yet: `sprat apply` or `sprat push` makes it"
+        how = "`sprat apply` or `sprat push --create` makes it"
+        missing = f"{sqlite_file(url)} does not exist yet: {how}"
         yield Finding(check="store", state=FAIL, detail=missing)
         return
     try:
@@ -76,14 +78,20 @@ def examine(url: str) -> Iterator[Finding]:
             yield from _pool(store, pool)
 
 
-def _file() -> Finding:
+def _file() -> Iterator[Finding]:
     if not os.path.exists(config.FILE):
-        return Finding(check="sprat.yml", state=OK, detail="none here: the store has the settings")
+        detail = "none here: the store has the settings"
+        yield Finding(check="sprat.yml", state=OK, detail=detail)
+        return
     try:
-        n = len(config.load(config.FILE).pools)
+        read = config.load(config.FILE)
     except SpratError as error:
-        return Finding(check="sprat.yml", state=FAIL, detail=str(error))
-    return Finding(check="sprat.yml", state=OK, detail=f"{number(n, 'pool')}, nothing wrong")
+        yield Finding(check="sprat.yml", state=FAIL, detail=str(error))
+        return
+    pools = number(len(read.pools), "pool")
+    yield Finding(check="sprat.yml", state=OK, detail=f"{pools}, nothing wrong")
+    if read.worker_lifecycle.is_in_vain:
+        yield Finding(check="lifecycle", state=WARN, detail=UNWATCHED)
 
 
 def _store(store: Store) -> Iterator[Finding]:
@@ -221,6 +229,7 @@ def _pool(store: Store, name: str) -> Iterator[Finding]:
         found = f"{what} can be run" if wrong is None else wrong
         yield Finding(check=name, state=FAIL if wrong else OK, detail=found)
     yield from _launcher(name, settings)
+    yield from (Finding(check=name, state=WARN, detail=doubt) for doubt in doubts(settings))
     if seen.launch_failures:
         detail = f"{seen.launch_failures} launches in a row failed: `sprat explain {name}`"
         yield Finding(check=name, state=WARN, detail=detail)
@@ -228,7 +237,7 @@ def _pool(store: Store, name: str) -> Iterator[Finding]:
         detail = f"{seen.counts.ready} ready and no worker: `sprat check {name}` starts some"
         yield Finding(check=name, state=WARN, detail=detail)
     if seen.counts.poisoned:
-        detail = f"{seen.counts.poisoned} poisoned: `sprat jobs list {name} --status poisoned`"
+        detail = f"{seen.counts.poisoned} failed: `sprat jobs list {name} --status failed`"
         yield Finding(check=name, state=WARN, detail=detail)
 
 

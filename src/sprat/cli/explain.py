@@ -5,7 +5,7 @@ from __future__ import annotations
 from sprat import checker, model, scale_set
 from sprat.cli import DONE, blockers
 from sprat.cli.arguments import Parser, whole
-from sprat.cli.output import document, duration, one_line, paragraph
+from sprat.cli.output import document, duration, one_line, paragraph, say
 from sprat.cli.target import known_pool, open_existing, store_now
 from sprat.settings import has_processor
 
@@ -70,7 +70,7 @@ def _print(pool: Mapping[str, Any], now: float) -> None:
     if not pool["has_processor"]:
         print("nobody is started: it has no handler and no command, `sprat apply` gives it one")
     if pool["controller"]:
-        print(f"a controller scales it: {pool['controller']}")
+        say(f"a controller scales it: {pool['controller']}")
     print("\nlast decisions:" if pool["decisions"] else "\nnothing was decided yet")
     for decision in pool["decisions"]:
         _print_decision(decision, now)

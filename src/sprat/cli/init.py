@@ -14,16 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SPRAT_YML = """\
-# What sprat knows about your pools. `sprat apply` checks this file and writes it to the store;
-# apply it again after every change.
+# sprat.yml: your pools. `sprat apply` checks this file and writes it to the store.
 
 store: sqlite:///sprat.db          # one file beside this one; SPRAT_URL and --url override it
 
 pools:
-  hello:
-    handler: jobs:hello            # the function `hello` in jobs.py, called with each payload
-    max_workers: 4                 # never more than these at once; they leave when work is done
-    # timeout_seconds: 5m          # a job that takes longer is stopped, and has failed
+  numbers:
+    handler: jobs:square           # the function `square` in jobs.py, called with each payload
+    max_workers: 4                 # at most this many at once; they leave when work is done
+    # timeout_seconds: 5m          # a job that runs longer is stopped and has failed
     # environment: [OPENAI_API_KEY]  # variables that workers may see, besides PATH and the like
     # retry_base_seconds: 0.4      # pause before the second attempt, doubled for each one after it
 
@@ -32,20 +31,17 @@ pools:
   #   command: [./thumbnail.sh, --size, "200"]
 """
 
-JOBS_PY = '''\
-"""Jobs are plain functions: a payload comes in, whatever is returned is kept as the result."""
-
-import time
+JOBS_PY = """\
+# jobs.py: a job is a plain function. Its argument is the payload, its return value the result.
 
 
-def hello(payload):
-    time.sleep(0.1)  # stands for real work
-    return {"said": f"Hello, {payload.get('name', 'world')}!"}
-'''
+def square(payload):
+    return payload["n"] ** 2
+"""
 NEXT = """\
-  sprat apply                            # write the pools to the store
-  sprat push hello '{"name": "you"}'     # workers start by themselves
-  sprat watch hello                      # until all is done"""
+  sprat apply                       # write the pools to the store
+  sprat push numbers '{"n": 4}'     # workers start by themselves
+  sprat watch numbers               # until all is done"""
 FILES = {"sprat.yml": SPRAT_YML, "jobs.py": JOBS_PY}
 
 

@@ -85,28 +85,27 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _plan(asked: Namespace) -> plan.Plan:
-    text, has_url = (None, False) if asked.config is None else _configuration(asked.config)
-    return plan.checked(
-        plan.Plan(
-            namespace=asked.namespace,
-            image=asked.image,
-            pools=tuple(dict.fromkeys(asked.pool)),
-            secret=asked.secret,
-            max_workers=asked.max_workers,
-            configuration=text,
-            has_url=has_url,
-            ways=tuple(plan.way(text) for text in asked.egress),
-        )
+    text, url = (None, None) if asked.config is None else _configuration(asked.config)
+    made = plan.Plan(
+        namespace=asked.namespace,
+        image=asked.image,
+        pools=tuple(dict.fromkeys(asked.pool)),
+        secret=asked.secret,
+        max_workers=asked.max_workers,
+        configuration=text,
+        ways=tuple(plan.way(text) for text in asked.egress),
     )
+    is_ours = url is None or url.rstrip("/") in (made.server_url, made.far_url)
+    return plan.checked(made.replace(has_url=not is_ours))
 
 
-def _configuration(path: str) -> tuple[str, bool]:
-    """A controller's file, which everybody may see, and whether it says where the store is."""
+def _configuration(path: str) -> tuple[str, str | None]:
+    """A controller's file, which everybody may see, and where it says that the store is."""
     found = sheet.read(path)
     if found.store is not None and has_password(found.store):
         raise InvalidInput(f"{path}: the store's URL holds a password, which has to be in a Secret")
     text = text_file.read(path, sheet.MAX_BYTES, missing="")
-    return text, bool(found.orchestrator_url or found.store)
+    return text, found.orchestrator_url or found.store
 
 
 def _entries(asked: Namespace) -> list[Entry]:

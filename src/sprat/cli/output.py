@@ -6,6 +6,7 @@ import json
 import os
 import sys
 
+from sprat.jsontext import printable
 from sprat.record import Record
 
 TYPE_CHECKING = False
@@ -13,20 +14,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, TextIO
 
-WIDTH = 80  # of a table when nobody says how wide the terminal is
+WIDTH = 80  # of paragraphs where the width of the terminal is not known
 NARROWEST = 8  # a column is not cut to less
 RED, GREEN, YELLOW, DIM = "31", "32", "33", "2"
 
 
+def say(text: str = "", *, flush: bool = False) -> None:
+    """Print data to standard output, without what could control the terminal."""
+    print(printable(text), flush=flush)
+
+
 def talk(sentence: str) -> None:
     """Something for the person at the terminal; never in the way of data."""
-    print(sentence, file=sys.stderr, flush=True)
+    print(printable(sentence), file=sys.stderr, flush=True)
 
 
 def document(value: object) -> None:
     """One JSON document, indented where a person reads it."""
     indent = 2 if sys.stdout is not None and sys.stdout.isatty() else None
-    print(json.dumps(plain(value), ensure_ascii=False, indent=indent))
+    say(json.dumps(plain(value), ensure_ascii=False, indent=indent))
 
 
 def plain(value: Any) -> Any:
@@ -41,19 +47,23 @@ def plain(value: Any) -> Any:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, narrow: int = -1) -> None:
-    """Columns under their headings, numbers to the right; `narrow` is the one that is cut where
-    the table would be too wide. On a terminal that has no room for that, a line for each cell."""
+    """Columns under their headings, numbers to the right. Where the terminal (or COLUMNS) is too
+    narrow, the column `narrow` gives way: its cells are cut, those of the first column, which are
+    names, get a line of their own. Where that is not enough, a line for each cell."""
     cells = [[one_line(value) for value in row] for row in rows]
     widths = [max(map(columns, column)) for column in zip(headings, *cells, strict=True)]
-    excess = sum(widths) + 2 * (len(widths) - 1) - width()
+    most = _asked_width() or _terminal_width(1)
+    excess = 0 if most is None else sum(widths) + 2 * (len(widths) - 1) - most
     if excess > 0:
-        room = widths[narrow] - excess
-        widths[narrow] = max(room, NARROWEST)
-        if room < NARROWEST and sys.stdout.isatty():
+        widths[narrow] -= excess
+        if widths[narrow] < NARROWEST:
             _list(headings, cells)
             return
     to_the_right = [_are_numbers([row[n] for row in cells]) for n in range(len(widths))]
     for row in ([*headings], *cells):
+        if columns(row[0]) > widths[0]:
+            print(row[0])
+            row[0] = ""
         parts = [
             _padded(cut(text, size), size, to_the_right=right)
             for text, size, right in zip(row, widths, to_the_right, strict=True)
@@ -78,7 +88,7 @@ def paragraph(text: str, indent: int = 0) -> None:
     import textwrap
 
     first = " " * indent
-    print(textwrap.fill(text, width(), initial_indent=first, subsequent_indent=first + "    "))
+    say(textwrap.fill(text, width(), initial_indent=first, subsequent_indent=first + "    "))
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> None:
@@ -116,10 +126,20 @@ def columns(text: str) -> int:
 
 
 def width(descriptor: int = 1) -> int:
+    return _asked_width() or _terminal_width(descriptor) or WIDTH
+
+
+def _asked_width() -> int | None:
+    text = os.environ.get("COLUMNS", "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _terminal_width(descriptor: int) -> int | None:
+    """None where it is no terminal, or one that does not know."""
     try:
-        return os.get_terminal_size(descriptor).columns or WIDTH  # 0: it does not know either
+        return os.get_terminal_size(descriptor).columns or None
     except (OSError, ValueError):
-        return WIDTH
+        return None
 
 
 def paint(text: str, colour: str, stream: TextIO | None = None) -> str:

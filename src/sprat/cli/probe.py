@@ -14,6 +14,10 @@ from sprat.model import PoolSettings
 from sprat.processor import load
 from sprat.settings import has_processor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PATIENCE_SECONDS = 60.0
 COULD_NOT = 3  # the exit code that means: standard output says why
 
@@ -47,13 +51,24 @@ def _environment(settings: PoolSettings) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k in wanted or k.startswith("SPRAT_")}
 
 
-def _missing_program(settings: PoolSettings) -> str | None:
+def doubts(settings: PoolSettings) -> Iterator[str]:
+    """What is allowed, and seldom meant."""
+    if has_processor(settings) and settings.max_workers == 0:
+        yield "max_workers is 0, so no worker is started for it"
+    if settings.launcher == "process":
+        for name in settings.environment:
+            if name not in os.environ:
+                yield f"environment names {name}, which is not set here: jobs run without it"
+
+
+def missing_program(program: str, directory: str | None = None) -> str | None:
+    """Why a program cannot be run in a directory (None: in this one), or None."""
     import shutil
 
-    program = settings.command[0] if settings.command else None
-    if program is None or shutil.which(program):
+    path = os.path.join(directory or "", program) if os.path.dirname(program) else program
+    if shutil.which(path):
         return None
-    if os.path.isfile(program):
+    if os.path.isfile(path):
         return f"{program} may not be executed: chmod +x {program}"
     return f"there is no program {program}"
 
@@ -62,7 +77,7 @@ def main() -> int:
     settings = PoolSettings(**json.loads(sys.stdin.read()))
     try:
         load(settings)
-        wrong = _missing_program(settings)
+        wrong = missing_program(settings.command[0]) if settings.command else None
     except SpratError as error:
         wrong = str(error)
     if wrong is None:

@@ -6,10 +6,10 @@ import json
 
 from sprat import model, payload
 from sprat.cli import DONE, UsageError
-from sprat.cli.arguments import Parser, seconds, whole
+from sprat.cli.arguments import HIDDEN, Parser, seconds, whole
 from sprat.cli.lines import each_payload, readable, standard_input
-from sprat.cli.output import document, number, talk
-from sprat.cli.target import open_any
+from sprat.cli.output import document, number, say, talk
+from sprat.cli.target import known_pool, open_any, open_existing
 from sprat.errors import InvalidInput
 from sprat.settings import has_processor
 
@@ -46,18 +46,19 @@ def parser() -> Parser:
     made.add_argument("--group", metavar="NAME", help="only for workers with this capability")
     made.add_argument("--task", metavar="NAME", help="which task of the pool; default its handler")
     made.add_argument("--key", metavar="KEY", help="push again with the same key: still one job")
+    made.add_argument("--create", action="store_true", help="make the pool if there is none")
     made.add_argument(
-        "--max-retries",
+        "--max-attempts",
         type=int,
-        default=model.MAX_RETRIES,
         metavar="N",
-        help=f"attempts before it is poisoned; default {model.MAX_RETRIES}",
+        help=f"attempts before it has failed for good; default {model.MAX_RETRIES}",
     )
+    made.add_argument("--max-retries", type=int, help=HIDDEN)  # the older name
     return made
 
 
 def main(arguments: Sequence[str]) -> int:
-    asked = parser().parse_args(arguments)
+    asked = _read(arguments)
     _check(asked)
     if asked.file is None and asked.count is None:
         ids = _push_one(asked, _payload(asked.data))
@@ -72,10 +73,27 @@ def main(arguments: Sequence[str]) -> int:
     if asked.json:
         document({"pool": asked.pool, "count": len(ids), "ids": ids})
     elif asked.file is None and asked.count is None:
-        print(ids[0])
+        say(ids[0])
     else:
         print(f"pushed {number(len(ids), 'job')} to {asked.pool}")
     return DONE
+
+
+def _read(arguments: Sequence[str]) -> Namespace:
+    """The command line, with the payload before, between or after the options."""
+    reader = parser()
+    asked, rest = reader.parse_known_args(arguments)
+    if rest[:1] == ["--"]:
+        del rest[0]
+    if rest and asked.data is None and not _is_option(rest[0]):
+        asked.data = rest.pop(0)
+    if rest:
+        reader.error(f"unrecognized arguments: {' '.join(rest)}")
+    return asked
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-" and not word[1:2].isdigit()
 
 
 def _check(asked: Namespace) -> None:
@@ -106,17 +124,19 @@ def _counted(count: int, copy: Any, are_numbered: bool) -> Iterator[Any]:
 
 
 def _push_one(asked: Namespace, data: Any) -> list[str]:
-    with open_any(asked.url) as store:
-        _check_task(store, asked)
+    with _open(asked) as store:
+        _check_pool(store, asked)
         ids = [store.pool(asked.pool).push(data, key=asked.key, **_options(asked))]
         _warn(store, asked.pool)
+        if asked.key is not None:
+            _warn_of_an_old_job(store, ids[0])
         return ids
 
 
 def _push_many(asked: Namespace, payloads: Iterable[Any]) -> list[str]:
     ids: list[str] = []
-    with open_any(asked.url) as store:
-        _check_task(store, asked)
+    with _open(asked) as store:
+        _check_pool(store, asked)
         pool, options = store.pool(asked.pool), _options(asked)
         chunk: list[Any] = []
         for data in payloads:
@@ -130,8 +150,18 @@ def _push_many(asked: Namespace, payloads: Iterable[Any]) -> list[str]:
 
 
 def _options(asked: Namespace) -> dict[str, Any]:
-    names = ("priority", "delay", "tenant", "group", "max_retries", "task")
+    names = ("priority", "delay", "tenant", "group", "max_attempts", "max_retries", "task")
     return {name: getattr(asked, name) for name in names}
+
+
+def _open(asked: Namespace) -> Store:
+    return open_any(asked.url) if asked.create else open_existing(asked.url)
+
+
+def _check_pool(store: Store, asked: Namespace) -> None:
+    if not asked.create:
+        known_pool(store, asked.pool, " (--create makes a new pool)")
+    _check_task(store, asked)
 
 
 def _check_task(store: Store, asked: Namespace) -> None:
@@ -149,9 +179,15 @@ def _check_task(store: Store, asked: Namespace) -> None:
 
 
 def _warn(store: Store, pool: str) -> None:
-    """Pushing into a pool that nobody works on is allowed, and often a typo."""
-    settings = store.pool(pool).state().settings
-    if not has_processor(settings):
-        known = [name for name in store.pools() if name != pool]
-        pools = f" (others are {', '.join(known)})" if known else ""
-        talk(f"sprat: nobody works on pool {pool} yet{pools}: `sprat apply` gives it a handler")
+    """A pool without a handler is allowed: its jobs wait."""
+    if not has_processor(store.pool(pool).state().settings):
+        talk(f"sprat: pool {pool} has no handler and no command yet: `sprat apply` gives it one")
+
+
+def _warn_of_an_old_job(store: Store, item_id: str) -> None:
+    """A key that names a job which will not run again pushes nothing."""
+    item = store.get(item_id)
+    if item.status in (model.POISONED, model.CANCELLED):
+        state = "failed" if item.status == model.POISONED else "cancelled"
+        how = f"`sprat jobs retry {item.id}` runs it again"
+        talk(f"sprat: the job with this key is {state} already, nothing was pushed: {how}")

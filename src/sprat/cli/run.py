@@ -7,6 +7,7 @@ import os
 from sprat import config, jsontext, model
 from sprat.cli import DONE, FAILED, INTERRUPTED, UsageError
 from sprat.cli.arguments import Parser
+from sprat.cli.lines import standard_input
 from sprat.cli.output import document, talk
 from sprat.errors import InvalidInput, SpratError
 from sprat.machine.library import Library
@@ -29,7 +30,12 @@ if TYPE_CHECKING:
 def parser() -> Parser:
     made = Parser(prog="sprat run")
     made.add_argument("machine", metavar="MACHINE", help="a file, or the name of one of ours")
-    made.add_argument("--input", metavar="JSON", default="{}", help="a JSON object")
+    made.add_argument(
+        "--input",
+        metavar="JSON",
+        default="{}",
+        help="a JSON object; `-` reads it from standard input",
+    )
     made.add_argument("--execution-id", metavar="ID", help="names this run; else a random one")
     made.add_argument(
         "--resume", action="store_true", help="go on where the run of this id was interrupted"
@@ -94,7 +100,7 @@ def _run(
 
 def _input(text: str) -> dict[str, Any]:
     try:
-        value = jsontext.loads(text)
+        value = jsontext.loads(standard_input().read().decode() if text == "-" else text)
     except ValueError as error:
         raise UsageError(f"--input is not JSON: {error}") from None
     if not isinstance(value, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sprat import scaler, settings
 from sprat.cli import DONE
 from sprat.cli.arguments import Parser, whole
-from sprat.cli.output import document
+from sprat.cli.output import document, talk
 from sprat.cli.target import known_pool, open_existing, workable_pool
 
 TYPE_CHECKING = False
@@ -34,6 +34,10 @@ def main(arguments: Sequence[str]) -> int:
         if asked.target_workers:
             workable_pool(store, pool)
         scaled = scaler.scale(store, pool, asked.target_workers, dry_run=asked.dry_run)
+        most = store.pool(pool).state().settings.max_workers
+    if scaled.launched and scaled.target > most:
+        limit = f"the target {scaled.target} is more than max_workers {most}"
+        talk(f"sprat: warning: {limit}: the next scaling pass may drain the surplus")
     if asked.json:
         document(scaled)
         return DONE

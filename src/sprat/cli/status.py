@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     elif asked.pool is not None:
         _show(pools[0])
     elif not pools:
-        print("no pools yet: `sprat apply` makes those of sprat.yml, `sprat push` makes one")
+        print("no pools yet: `sprat apply` makes those of sprat.yml, `sprat push --create` one")
     else:
         _list(pools)
     return DONE
@@ -79,7 +79,7 @@ def _retrying(pool: WorkPool, counts: model.Counts) -> dict[str, Any]:
 
 
 def _list(pools: list[dict[str, Any]]) -> None:
-    headings = ("POOL", "READY", "DELAYED", "RUNNING", "DONE", "POISONED", "WORKERS", "OLDEST")
+    headings = ("POOL", "READY", "DELAYED", "RUNNING", "DONE", "FAILED", "WORKERS", "OLDEST")
     table(
         (*headings, "RATE"),
         (
@@ -88,7 +88,7 @@ def _list(pools: list[dict[str, Any]]) -> None:
                 *(p[name] for name in ("ready", "delayed", "claimed", "done", "poisoned")),
                 _fleet(p["workers"]),
                 duration(p["oldest_ready_seconds"]),
-                "paused" if p["paused"] else rate(p["finished_per_second"]),
+                "paused" if p["paused"] else _per_minute(p["finished_per_second"]),
             )
             for p in pools
         ),
@@ -97,6 +97,12 @@ def _list(pools: list[dict[str, Any]]) -> None:
     for p in pools:
         for sentence in _notes(p):
             paragraph(sentence)
+
+
+def _per_minute(per_second: float) -> str:
+    """The same unit in every row."""
+    n = 60 * per_second
+    return f"{n:,.0f}/min" if n >= 100 or not n else f"{n:.1f}/min"
 
 
 def _notes(p: dict[str, Any]) -> Iterator[str]:
@@ -126,7 +132,8 @@ def _show(p: dict[str, Any]) -> None:
             ("held", "; ".join(blockers.held(p["parked"]))),
             ("running", str(p["claimed"])),
             ("done", str(p["done"])),
-            *((name, str(p[name])) for name in ("poisoned", "cancelled", "backlog") if p[name]),
+            ("failed", str(p["poisoned"]) if p["poisoned"] else ""),
+            *((name, str(p[name])) for name in ("cancelled", "backlog") if p[name]),
             (
                 "workers",
                 f"{fleet['active']} active ({fleet['idle']} idle), {fleet['starting']} starting, "

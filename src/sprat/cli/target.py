@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
-from sprat.errors import InvalidInput
+from sprat.errors import InvalidInput, StoreWarning
 from sprat.store import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from sprat.store import Store
 
 
@@ -22,7 +25,28 @@ def url_of(flag: str | None, *, path: str | None = None) -> str:
         url = config.store_url(flag, os.environ, path=path or config.FILE)
     if url.startswith("memory:"):
         raise InvalidInput("memory:// is gone when the command ends: use sqlite:///sprat.db")
+    if url.startswith("redis"):
+        _warn_in_sentences()
     return url
+
+
+def _warn_in_sentences() -> None:
+    """A server that may lose jobs is reported once, as a sentence on stderr."""
+    import warnings
+
+    show, told = warnings.showwarning, set[str]()
+
+    def told_once(
+        message: Warning | str, category: type[Warning], *about: Any, **more: Any
+    ) -> None:
+        sentence = f"sprat: warning: {message}"
+        if not issubclass(category, StoreWarning):
+            show(message, category, *about, **more)
+        elif sentence not in told:
+            told.add(sentence)
+            print(sentence, file=sys.stderr)
+
+    warnings.showwarning = told_once
 
 
 def open_any(flag: str | None) -> Store:
@@ -39,8 +63,8 @@ def open_existing(flag: str | None) -> Store:
     if not exists(url):
         _check_file(flag)
         raise InvalidInput(
-            f"there is no store {sqlite_file(url)} yet: `sprat push` or `sprat apply` makes it, "
-            f"--url or SPRAT_URL names another"
+            f"there is no store {sqlite_file(url)} yet: `sprat apply` or `sprat push --create` "
+            f"makes it, --url or SPRAT_URL names another"
         )
     return open_store(url)
 
@@ -65,17 +89,18 @@ def sqlite_file(url: str) -> str | None:
     return (rest.partition("?")[0] or None) if scheme == "sqlite" else None
 
 
-def known_pool(store: Store, name: str) -> str:
+def known_pool(store: Store, name: str, advice: str = "") -> str:
     """The name of a pool that exists, or InvalidInput with those that do."""
     store.pool(name)  # complains about what cannot be a name
     pools = store.pools()
     if name in pools:
         return name
-    if not pools:
-        raise InvalidInput(f"there is no pool {name!r}, nor any other: `sprat apply` makes them")
-    from sprat import config
+    near = ", nor any other: `sprat apply` makes them"
+    if pools:
+        from sprat import config
 
-    raise InvalidInput(f"there is no pool {name!r}{config.nearest(name, pools)}")
+        near = config.nearest(name, pools)
+    raise InvalidInput(f"there is no pool {name!r}{near}{advice}")
 
 
 def workable_pool(store: Store, name: str) -> str:

@@ -8,7 +8,7 @@ import time
 
 from sprat.cli import DONE, FAILED, triggers_install
 from sprat.cli.arguments import Namespace, Parser, address, seconds
-from sprat.cli.output import document, duration, number, table, talk
+from sprat.cli.output import document, duration, number, say, table, talk
 from sprat.cli.target import known_pool, open_existing
 from sprat.errors import InvalidInput
 from sprat.trigger import WEBHOOK
@@ -123,7 +123,7 @@ def _fire(store: Store, asked: Namespace) -> int:
     if asked.json:
         document(fired)
     else:
-        print(_sentence(fired))
+        say(_sentence(fired))
     return DONE if fired.ok else FAILED
 
 
@@ -137,9 +137,9 @@ def _tick(store: Store, asked: Namespace) -> int:
         document(ticked)
     else:
         for fired in ticked.fired:
-            print(_sentence(fired))
+            say(_sentence(fired))
         for pool in ticked.woken:
-            print(f"{pool}: a scaling pass was started")
+            say(f"{pool}: a scaling pass was started")
         if not ticked.fired and not ticked.woken:
             print("nothing is due")
     return DONE if all(fired.ok for fired in ticked.fired) else FAILED
@@ -177,7 +177,9 @@ def _sign(store: Store, asked: Namespace) -> int:
     now = int(time.time())
     headers = {
         webhook.TIMESTAMP: str(now),
-        webhook.SIGNATURE: webhook.sign(secret, now, asked.body.encode()),
+        webhook.SIGNATURE: webhook.sign(
+            secret, trigger.name, timestamp=now, body=asked.body.encode()
+        ),
     }
     url = f"{asked.to.rstrip('/')}{webhook.PATH}{trigger.name}"
     if asked.json:

@@ -56,8 +56,8 @@ def main(arguments: Sequence[str]) -> int:
     elif not is_over:
         talk(f"sprat: not finished after {duration(asked.timeout)}; the work goes on")
     elif watch.poisoned:
-        command = f"sprat jobs list {asked.pool} --status poisoned"
-        talk(f"sprat: {number(watch.poisoned, 'job')} poisoned: `{command}` tells why")
+        command = f"sprat jobs list {asked.pool} --status failed"
+        talk(f"sprat: {number(watch.poisoned, 'job')} failed: `{command}` tells why")
     return DONE if is_over and not watch.poisoned else FAILED
 
 
@@ -92,11 +92,12 @@ class Watch:
             while True:
                 self._look()
                 is_over = not self.left
+                if not is_over:
+                    self._call()  # once at least, however short the time is
                 if is_over or (end is not None and time.monotonic() >= end):
                     self._tell(last=True)
                     return is_over
                 self._tell()
-                self._call()
                 time.sleep(LOOK_SECONDS)
         except KeyboardInterrupt:
             if self._is_drawn:
@@ -156,20 +157,20 @@ class Watch:
         line, room = self._line(), width(2) - 1
         if BAR + 3 + len(line) > room:
             return cut(line, room)
-        poisoned = f"{self.poisoned} poisoned"
-        return f"[{bar}] {line.replace(poisoned, paint(poisoned, RED, sys.stderr))}"
+        failed = f"{self.poisoned} failed"
+        return f"[{bar}] {line.replace(failed, paint(failed, RED, sys.stderr))}"
 
     def _line(self) -> str:
         took = max(time.monotonic() - self._began, 0.001)
         ended = self.done + self.poisoned
         if not ended + self.left:
             return f"nothing to wait for: {number(self._now.done, 'job')} done before"
-        parts = [f"{ended:,}/{ended + self.left:,} done", rate(ended / took)]
+        parts = [f"{self.done:,}/{ended + self.left:,} done", rate(ended / took)]
         if self.left:
             eta = duration(self.left * took / ended) if ended else "?"
             parts += [f"{self._now.claimed} running", f"ETA {eta}"]
         else:
             parts.append(f"took {duration(took)}")
         if self.poisoned:
-            parts.append(f"{self.poisoned} poisoned")
+            parts.append(f"{self.poisoned} failed")
         return ", ".join(parts)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 
-from sprat import model, payload, processor, worker
+from sprat import model, payload, processor, tenant_limit, worker
 from sprat.cli import DONE, FAILED
 from sprat.cli.target import known_pool, open_existing
 from sprat.errors import InvalidInput
+from sprat.jsontext import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ def main(arguments: Sequence[str]) -> int:
         state = store.pool(asked.pool).state()
         if not state.version:
             known_pool(store, asked.pool)
+        if tenant_limit.default() is not None and not store.url.startswith("http"):
+            tenant_limit.ensure(store.backend, asked.pool)
+            state = store.pool(asked.pool).state()
         settings = _settings(state.settings, asked)
         job = processor.load(settings)
         worker_id = asked.worker_id or f"w-{payload.new_id()}"
@@ -234,7 +238,7 @@ def _settings(settings: model.PoolSettings, asked: Asked | Namespace) -> model.P
 
 
 def parser() -> Parser:
-    from sprat.cli.arguments import Parser, seconds, whole
+    from sprat.cli.arguments import HIDDEN, Parser, seconds, whole
     from sprat.settings import ISOLATIONS
 
     made = Parser(prog="sprat work")
@@ -252,20 +256,14 @@ def parser() -> Parser:
         help="leave after so long without work; 0: as soon as none is ready",
     )
     made.add_argument("--worker-id", metavar="ID", help="the worker's name; else a random one")
-    made.add_argument(
-        "--launched",
-        action="store_true",
-        help="a pass made the place for --worker-id; leave if it was given up since",
-    )
+    # A pass made the place for --worker-id: leave if it was given up since.
+    made.add_argument("--launched", action="store_true", help=HIDDEN)
     made.add_argument(
         "--group", metavar="NAME", help="take work of this machine group too, not only of none"
     )
-    made.add_argument(
-        "--seat",
-        metavar="FILE",
-        help="take any place that passes make, and wait for the next instead of leaving; "
-        "FILE has a word in it while there is one",
-    )
+    # Take any place that passes make, and wait for the next instead of leaving; FILE is not empty
+    # while the worker has one.
+    made.add_argument("--seat", metavar="FILE", help=HIDDEN)
     made.add_argument(
         "--isolation", choices=ISOLATIONS, help="each job in a child process, or in this one"
     )
@@ -292,4 +290,4 @@ def _ended(settlement: model.Settlement) -> str:
 
 
 def _say(sentence: str) -> None:
-    print(f"sprat: {sentence}", file=sys.stderr, flush=True)
+    print(f"sprat: {printable(sentence)}", file=sys.stderr, flush=True)

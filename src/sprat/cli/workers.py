@@ -5,6 +5,7 @@ from __future__ import annotations
 from sprat import model
 from sprat.cli import DONE, UsageError
 from sprat.cli.arguments import Namespace, Parser
+from sprat.cli.job_text import moment
 from sprat.cli.output import document, duration, facts, number, table
 from sprat.cli.target import known_pool, open_existing, store_now
 from sprat.errors import UnknownWorker
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from sprat.store import Store
 
 BY_HAND = "drained by hand"
+MOMENTS = {"started_at": "started", "last_heartbeat": "seen", "lease_until": "lease end"}
 
 
 def parser() -> Parser:
@@ -83,10 +85,12 @@ def _show(store: Store, asked: Namespace) -> None:
         document(worker)
         return
     now = store_now(store)
-    hidden = ("started_at", "last_heartbeat", "lease_until")
-    facts((name, value) for name, value in worker.as_dict().items() if name not in hidden)
-    print(f"started {duration(max(0.0, now - worker.started_at))} ago")
-    print(f"last heartbeat {duration(max(0.0, now - worker.last_heartbeat))} ago")
+    known = [
+        (name.removesuffix("_id").replace("_", " "), value)
+        for name, value in worker.as_dict().items()
+        if name not in MOMENTS
+    ]
+    facts(known + [(name, moment(getattr(worker, key), now)) for key, name in MOMENTS.items()])
 
 
 def _drain(store: Store, asked: Namespace) -> None:

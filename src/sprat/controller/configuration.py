@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from sprat import payload
-from sprat.config import beside
+from sprat.config import beside, named_store
 from sprat.controller import limits, sheet
 from sprat.controller.sheet import ScaleSet, Sheet
 from sprat.errors import InvalidInput
@@ -51,6 +51,7 @@ def load(
     where = _url(found, environment, url, warnings)
     sets = _scale_sets(found, environment, path or FILE)
     _require(where, sets)
+    _require_launchers(sets, path or FILE)
     assert where is not None
     given = limits.from_environment(environment)
     warnings += _contradictions(sets, given)
@@ -68,7 +69,8 @@ def load(
 def _url(
     found: Sheet, environment: Mapping[str, str], flag: str | None, warnings: list[str]
 ) -> str | None:
-    """The first that is given: on the command line, in the environment, in the file."""
+    """The first that is given: on the command line, in the environment, in the file, or in the
+    sprat.yml of this directory."""
     sources = {
         "--url": flag,
         "ORCHESTRATOR_URL": environment.get("ORCHESTRATOR_URL", "").strip(),
@@ -79,7 +81,7 @@ def _url(
     known = {name: value for name, value in sources.items() if value}
     first = next(iter(known), None)
     if first is None:
-        return None
+        return named_store(environment)
     same_place = [{"ORCHESTRATOR_URL", "SPRAT_URL"}, {"orchestrator_url", "store"}]
     warnings += [
         f"{first} and {name} name two stores: {first} is used"
@@ -124,9 +126,20 @@ def _require(url: str | None, sets: Sequence[ScaleSet]) -> None:
     if missing:
         is_one = len(missing) == 1
         names = ", ".join(missing[:-1]) + ("" if is_one else " and ") + missing[-1]
+        other = "" if url else "; SPRAT_URL or sprat.yml names a store without an orchestrator"
         raise InvalidInput(
             f"{names} {'is' if is_one else 'are'} missing: set {'it' if is_one else 'them'} in "
             f"the environment, or in {FILE} as {', '.join(name.lower() for name in missing)}"
+            f"{other}"
+        )
+
+
+def _require_launchers(sets: Sequence[ScaleSet], path: str) -> None:
+    """A pool's settings may be a tenant's, and a launcher runs programs on this machine."""
+    if any(one.launcher is None for one in sets):
+        raise InvalidInput(
+            f"{path} names no launcher: add launcher: process, docker or kubernetes to it; "
+            f"the pool's settings do not say where a controller starts workers"
         )
 
 

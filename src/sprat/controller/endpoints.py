@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from sprat.controller.loop import Controller
 
-REQUEST_SECONDS = 5.0  # for somebody to say what they want
+REQUEST_SECONDS = 5.0  # for all of a request
 MAX_AT_ONCE = 16
 PATIENCE_SECONDS = 30.0  # without a good pass for longer, and for three passes: not ready
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"

@@ -15,7 +15,6 @@ from sprat.controller.figures import Figures
 from sprat.controller.lease import Lease
 from sprat.controller.limits import Limits, merged
 from sprat.controller.sheet import OF_A_GROUP
-from sprat.errors import InvalidInput
 from sprat.record import Record
 from sprat.scale_set import SCALING, name_of
 from sprat.scaling import policies
@@ -148,8 +147,7 @@ class Keeper:
         if self._plan is None:
             wanted, configuration = self._wanted, self._configuration
             own = self._store.pool(self.pool).state().settings
-            if not settings.has_processor(own):
-                raise InvalidInput(f"pool {self.pool} has no processor: `sprat apply` gives it one")
+            settings.require_processor(own, self.pool)
             said = self._said(own)
             limits = merged(said, wanted.overrides, configuration.environment)
             given = {**wanted.overrides, **configuration.environment}
@@ -216,8 +214,9 @@ def planned(
     own: PoolSettings, wanted: ScaleSet, limits: Limits, given: Mapping[str, float]
 ) -> PoolSettings:
     """A pool's settings as a scale set changes them: a whole pool keeps its own policy, unless
-    another is named. `given` are the limits that were given
-    here: they beat the options of the algorithm, which beat what comes from elsewhere. Pure."""
+    another is named; where workers start, and which variables they get, is only the scale set's.
+    `given` are the limits that were given here: they beat the options of the algorithm, which beat
+    what comes from elsewhere. Pure."""
     policy, options = wanted.algorithm, dict(wanted.algorithm_options)
     if policy is None and wanted.group is None:
         policy, options = own.policy, dict(own.policy_options)
@@ -226,10 +225,6 @@ def planned(
         is_known = name in policies.find(policy).CHECKS
         if is_known and (name in given or name not in options):
             options[name] = getattr(limits, name)
-    launcher = wanted.launcher or own.launcher
-    launcher_options = wanted.launcher_options
-    if launcher_options is None:
-        launcher_options = own.launcher_options if launcher == own.launcher else {}
     return settings.changed(
         own,
         {
@@ -237,7 +232,8 @@ def planned(
             "policy_options": options,
             "min_workers": limits.min_replicas,
             "max_workers": limits.max_replicas,
-            "launcher": launcher,
-            "launcher_options": launcher_options,
+            "launcher": wanted.launcher,
+            "launcher_options": wanted.launcher_options,
+            "environment": wanted.environment,
         },
     )

@@ -31,7 +31,14 @@ class Limits(Record):
 
 
 NAMES = Limits._names
-ALIASES = {"min_workers": "min_replicas", "max_workers": "max_replicas"}
+ALIASES = {
+    "min_workers": "min_replicas",
+    "max_workers": "max_replicas",
+    "scale_up_threshold": "target_pending_per_worker",
+    "cooldown_period": "scale_down_delay_seconds",
+}
+# Read elsewhere, and without a meaning here: a warning says why.
+UNUSED = {"scale_down_threshold": "workers leave when fewer are needed than there are"}
 HIGHEST: dict[str, float] = {
     "min_replicas": MAX_WORKERS,
     "max_replicas": MAX_WORKERS,

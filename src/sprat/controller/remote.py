@@ -6,8 +6,8 @@ While the orchestrator cannot be reached, the last good answer counts, however o
 from __future__ import annotations
 
 import time
-from urllib.parse import quote
 
+from sprat import percent
 from sprat.client import Routes
 from sprat.controller import limits
 from sprat.errors import SpratError
@@ -38,7 +38,7 @@ class Remote:
         complain: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._url = url
+        self._routes = Routes(url)
         self._ttl = ttl_seconds
         self._complain = complain
         self._clock = clock
@@ -62,6 +62,6 @@ class Remote:
         return answer.said
 
     def _ask(self, tenant: str, group: str) -> dict[str, float]:
-        path = f"/scale-sets/{quote(tenant, safe='')}/{quote(group, safe='')}/config"
-        said = Routes(self._url).call("GET", path)
+        path = f"/scale-sets/{percent.quoted(tenant)}/{percent.quoted(group)}/config"
+        said = self._routes.call("GET", path)
         return {name: limits.number(name, said[name]) for name in limits.NAMES if name in said}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat import payload, placement, text_file
+from sprat import payload, placement, settings, text_file
 from sprat.config import nearest, seconds
 from sprat.controller import limits
 from sprat.errors import InvalidInput
@@ -12,7 +12,7 @@ from sprat.scaling import policies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, NoReturn
 
     from sprat.yaml_tree import Leaf
@@ -29,7 +29,7 @@ ALGORITHMS = {
 OF_A_GROUP = "pending-per-worker"  # where no algorithm is named
 ALIASES = {"group": "machine_group", "policy": "algorithm", "policy_options": "algorithm_options"}
 OF_A_SET = (
-    *("tenant_id", "machine_group", "pool", "launcher", "launcher_options"),
+    *("tenant_id", "machine_group", "pool", "launcher", "launcher_options", "environment"),
     *("algorithm", "algorithm_options", "overrides"),
 )
 OF_ALL = (
@@ -44,8 +44,11 @@ class ScaleSet(Record):
     pool: str | None = None
     group: str | None = None
     tenant: str | None = None
-    launcher: str | None = None  # None: that of the pool
-    launcher_options: Mapping[str, Any] | None = None
+    # The pool's settings have these too, but their author may be a tenant, not the operator of this
+    # machine: only this file counts.
+    launcher: str | None = None  # a file without one is refused when a controller starts
+    launcher_options: Mapping[str, Any] = {}
+    environment: Sequence[str] = ()  # the variables of the controller that workers get
     algorithm: str | None = None  # None: that of the pool, or of a machine group
     algorithm_options: Mapping[str, Any] = {}
     overrides: Mapping[str, float] = {}
@@ -90,10 +93,9 @@ class _Reader:
         for key in ("config_ttl_seconds", "lease_seconds", "drain_deadline_seconds"):
             if key in top and top[key].value is not None:
                 given[key] = self._checked(top[key], DURATIONS[key], key)
-        sets = [self._scale_set(own)]
-        if "scale_sets" in top:
-            sets = self._list(top["scale_sets"], own)
-        self._refuse_twins(sets, top.get("scale_sets", tree))
+        named = top.get("scale_sets")
+        sets = [self._scale_set(own)] if named is None else self._list(named, own)
+        self._refuse_twins(sets, named or tree)
         return Sheet(scale_sets=tuple(sets), warnings=tuple(self._warnings), **given)
 
     def _list(self, leaf: Leaf, common: Mapping[str, Leaf]) -> list[ScaleSet]:
@@ -120,21 +122,32 @@ class _Reader:
 
     def _overrides(self, leaf: Leaf) -> dict[str, float]:
         found: dict[str, float] = {}
-        known = self._keys(leaf, "overrides", limits.NAMES, limits.ALIASES)
+        names = (*limits.NAMES, *limits.UNUSED)
+        known = self._keys(leaf, "overrides", names, limits.ALIASES)
+        for key in limits.UNUSED.keys() & known.keys():
+            line = known.pop(key).key_line
+            why = limits.UNUSED[key]
+            self._warnings.append(f"{self._path}, line {line}: {key} is not used: {why}")
         for key, inner in known.items():
             value = seconds(inner.value) if key.endswith("_seconds") else inner.value
             found[key] = self._checked(inner.replace(value=value), _number(key), key)
         return found
 
     def _launcher(self, given: Mapping[str, Leaf], made: dict[str, Any]) -> None:
+        if "environment" in given:
+            names = given["environment"].plain()
+            check = settings.CHECKS["environment"]
+            self._checked(given["environment"], lambda *_: check(names, "environment"), "")
+            made["environment"] = names
+        options: dict[str, Any] = {}
+        if "launcher_options" in given:
+            options = self._options(given["launcher_options"], "launcher_options")
+        made["launcher_options"] = options
         if "launcher" in given:
-            made["launcher"] = self._checked(given["launcher"], _launcher, "launcher")
-        if "launcher_options" not in given:
-            return
-        leaf = given["launcher_options"]
-        made["launcher_options"] = options = self._options(leaf, "launcher_options")
-        if "launcher" in made:
-            self._checked(leaf, lambda *_: placement.options(made["launcher"], options), "")
+            name = self._checked(given["launcher"], _launcher, "launcher")
+            leaf = given.get("launcher_options", given["launcher"])
+            self._checked(leaf, lambda *_: placement.options(name, options), "")
+            made["launcher"] = name
 
     def _algorithm(self, given: Mapping[str, Leaf], made: dict[str, Any]) -> None:
         name, options = None, {}

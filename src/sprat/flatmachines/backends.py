@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # flatmachines sends heartbeats between states, and takes who sent none for a minute for stale.
 LEASE_SECONDS = 120.0
-OPTIONS = ("max_retries", "priority", "delay", "tenant", "group", "key", "backlog")
+OPTIONS = ("max_retries", "max_attempts", "priority", "delay", "tenant", "group", "key", "backlog")
 
 log = logging.getLogger("sprat")
 

@@ -83,9 +83,9 @@ def start_machines(
     options += ["--delete-config"] if machine.is_ours else []
     for place, worker_id in enumerate(worker_ids):
         text = jsontext.dumps({**given, "pool_id": pool, "worker_id": worker_id})
-        command = [sys.executable, "-P", "-m", "sprat.flatmachines", *options, "--input", text]
+        command = [sys.executable, "-P", "-m", "sprat.flatmachines", *options, "--input", "-"]
         try:
-            run_apart(command, environment(store.url, settings))
+            run_apart(command, environment(store.url, settings), text=text)
         except Exception as error:
             checker.give_up(store, worker_ids[place:], f"not launched: {error}")
             raise

@@ -17,6 +17,7 @@ from sprat import config, payload
 from sprat.errors import InvalidInput, SpratError
 from sprat.flatmachines.hooks import registry
 from sprat.flatmachines.invoker import SpratInvoker
+from sprat.jsontext import printable
 from sprat.store import open_store
 
 TYPE_CHECKING = False
@@ -80,7 +81,7 @@ def _registry(store: Store, hooks: str | None) -> HooksRegistry:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m sprat.flatmachines", allow_abbrev=False)
     parser.add_argument("--config", required=True, help="the machine, YAML or JSON")
-    parser.add_argument("--input", default="{}", help="its input, a JSON object")
+    parser.add_argument("--input", default="{}", help="a JSON object; -: on standard input")
     parser.add_argument("--url", help="the store; else SPRAT_URL, else that of ./sprat.yml")
     parser.add_argument("--hooks", help="module:function that makes a HooksRegistry for a store")
     parser.add_argument("--execution-id", help="of this run")
@@ -91,14 +92,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         print(json.dumps(_run(asked), default=str))  # noqa: T201  (a command)
     except SpratError as error:
-        sys.stderr.write(f"sprat: {error}\n")
+        sys.stderr.write(f"sprat: {printable(str(error))}\n")
         return 2
     return 0
 
 
 def _run(asked: argparse.Namespace) -> Any:
     try:
-        given = json.loads(asked.input)
+        given = json.loads(sys.stdin.buffer.read() if asked.input == "-" else asked.input)
     except ValueError as error:
         raise InvalidInput(f"--input is not JSON: {error}") from None
     if not isinstance(given, dict):

@@ -22,6 +22,7 @@ ENVIRONMENT = frozenset(
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
         *("PYTHONPATH", "PYTHONHOME", "PYTHONUNBUFFERED", "VIRTUAL_ENV", "LD_LIBRARY_PATH"),
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
     )
 )
 
@@ -96,18 +97,28 @@ def environment(url: str, settings: PoolSettings, order: str | None = None) -> d
 
 
 BELL = 9  # the descriptor by which a nest gets its doorbell: a shell can pass on one digit
+INPUT = 8  # and a program its standard input
 
 
-def run_apart(command: list[str], environment: dict[str, str], bell: int = -1) -> None:
-    """Start a program in a session of its own, and do not wait for it; it inherits `bell`."""
-    # The shell forks and leaves at once: whoever starts it is not left with a zombie.
-    command = ["/bin/sh", "-c", '"$@" &', "sh", *command]
+def run_apart(
+    command: list[str], environment: dict[str, str], bell: int = -1, *, text: str = ""
+) -> None:
+    """Start a program in a session of its own, and do not wait for it; it inherits `bell`, and
+    reads `text` from its standard input."""
+    # The shell forks and leaves at once: its starter is not left with a zombie. What a shell
+    # starts like this reads from /dev/null, whatever its own standard input is.
+    script = f'"$@" <&{INPUT} {INPUT}<&- &' if text else '"$@" &'
+    command = ["/bin/sh", "-c", script, "sh", *command]
     log = _log()
     passed = []
+    content = -1
     if bell >= 0:
         environment = {**environment, doorbell.HANDED_OVER: str(BELL)}
         passed = [(os.POSIX_SPAWN_DUP2, bell, BELL)]
     try:
+        if text:
+            content = _unnamed_file(text)
+            passed.append((os.POSIX_SPAWN_DUP2, content, INPUT))
         pid = os.posix_spawn(
             command[0],
             command,
@@ -127,10 +138,23 @@ def run_apart(command: list[str], environment: dict[str, str], bell: int = -1) -
         raise SpratError(f"no process can be started: {error}") from error
     finally:
         os.close(log)
+        if content >= 0:
+            os.close(content)
     try:
         os.waitpid(pid, 0)
     except ChildProcessError:
         pass  # the caller ignores SIGCHLD, or waits for all children elsewhere
+
+
+def _unnamed_file(text: str) -> int:
+    """A descriptor to read the text from; above those that a program is started with."""
+    import fcntl
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode())
+        file.seek(0)
+        return fcntl.fcntl(file.fileno(), fcntl.F_DUPFD_CLOEXEC, BELL + 1)
 
 
 def _log() -> int:

@@ -7,10 +7,11 @@ called is in three tables. Statements and assignments do not exist.
 from __future__ import annotations
 
 from sprat.machine import nodes
-from sprat.machine.filters import FILTERS, FUNCTIONS, TESTS
+from sprat.machine.filters import FILTERS, FUNCTIONS
 from sprat.machine.operators import COMPARISONS
 from sprat.machine.scope import Undefined
 from sprat.machine.tokens import Misspelt, Token, tokens
+from sprat.machine.value_tests import COMPARING, TESTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ CONSTANTS = {
     "False": False,
     "none": None,
     "None": None,
-    "null": None,
 }
 WORDS = frozenset(("and", "or", "not", "in", "is", "if", "else"))
 MAX_NESTING = 40
@@ -157,11 +157,13 @@ class Parser:
 
     def _signed(self) -> Node:
         """A value with its signs; filters are for what comes out, as in Jinja."""
+        signs = 0
         minus = 0
         while self._is("-", "+"):
+            signs += 1
             minus += self._take().value == "-"
         node = self._postfixed()
-        return self._filtered(nodes.minus(node) if minus % 2 else node)
+        return self._filtered(nodes.signed(node, minus % 2 == 1) if signs else node)
 
     def _filtered(self, node: Node) -> Node:
         length = 0
@@ -172,6 +174,8 @@ class Parser:
             elif self._skip("is"):
                 is_not = self._skip("not")
                 node = nodes.negation(self._tested(node), is_not)
+                if self._is("is"):
+                    self._complain("two tests in a row need brackets")
             else:
                 return node
         raise Misspelt(f"there are more than {MOST_OPERATORS} filters", self._next.place)
@@ -187,8 +191,12 @@ class Parser:
         if token.kind != "name" or token.value not in table:
             near = _nearest(str(token.value), table)
             raise Misspelt(f"there is no {what} {token.value!r}{near}", token.place)
-        takes = what == "filter" or token.value in ("eq", "ne", "lt", "le", "gt", "ge")
-        rest, named = self._arguments() if takes and self._skip("(") else ([], {})
+        rest: list[Node] = []
+        named: dict[str, Node] = {}
+        if (what == "filter" or token.value in COMPARING) and self._skip("("):
+            rest, named = self._arguments()
+        elif what == "test" and token.value in COMPARING:
+            rest = [self._postfixed()]
         return nodes.called(table, what, token.value, [node, *rest], named)
 
     def _arguments(self) -> tuple[list[Node], dict[str, Node]]:
@@ -265,6 +273,8 @@ class Parser:
         name = str(token.value)
         if name in CONSTANTS:
             return nodes.constant(CONSTANTS[name])
+        if name == "null":
+            return nodes.NULL
         if self._is("("):
             if name not in FUNCTIONS:
                 raise Misspelt(f"there is no function {name!r}: only range", token.place)

@@ -1,20 +1,27 @@
-"""What expressions can call: filters (`value | name`), tests (`value is name`), functions, methods.
+"""What expressions can call: filters (`value | name`), functions, methods.
 
-The names and meanings are those of Jinja. Each gets the scope, which it asks before it walks
-through a value or makes one.
+The names, arguments and meanings are those of Jinja; the reference page lists the differences. Each
+gets the scope, which it asks before it walks through a value or makes one.
 """
 
 from __future__ import annotations
 
+import re
+
 from sprat.machine.operators import as_json, is_number, is_whole, member, shown
 from sprat.machine.scope import MAX_TEXT, Scope, TemplateError, Undefined, kind, there
+from sprat.machine.value_tests import TESTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    Path = str | int | None  # of a part of each element
+
 MAX_DIGITS = 20
+WORD_STARTS = re.compile(r"([-\s({\[<]+)")
+WORD = re.compile(r"\w+")
 
 
 def listed(scope: Scope, value: Any) -> list[Any]:
@@ -25,8 +32,8 @@ def listed(scope: Scope, value: Any) -> list[Any]:
     return list(value)
 
 
-def _default(_: Scope, value: Any, other: Any = "", boolean: bool = False) -> Any:
-    return other if isinstance(value, Undefined) or (boolean and not value) else value
+def _default(_: Scope, value: Any, default_value: Any = "", boolean: bool = False) -> Any:
+    return default_value if isinstance(value, Undefined) or (boolean and not value) else value
 
 
 def _length(_: Scope, value: Any) -> int:
@@ -36,29 +43,39 @@ def _length(_: Scope, value: Any) -> int:
 
 
 def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
-    def apply(scope: Scope, value: Any, *, attribute: str | None = None) -> Any:
+    def apply(
+        scope: Scope, value: Any, case_sensitive: bool = False, attribute: Path = None
+    ) -> Any:
         found = listed(scope, value)
         if not found:
             return Undefined("the largest or smallest of nothing")
-        return choose(found, key=_by(scope, attribute))
+        return choose(found, key=_by(scope, attribute, case_sensitive))
 
     return apply
 
 
-def _by(scope: Scope, attribute: str | None) -> Callable[[Any], Any] | None:
-    return None if attribute is None else lambda one: there(picked(scope, one, attribute))
+def _by(scope: Scope, attribute: Path, case_sensitive: bool) -> Callable[[Any], Any]:
+    """How two elements are compared: by themselves or a part, and by default without case."""
+
+    def key(one: Any) -> Any:
+        part = one if attribute is None else there(picked(scope, one, attribute))
+        return part.lower() if isinstance(part, str) and not case_sensitive else part
+
+    return key
 
 
-def picked(scope: Scope, value: Any, path: str) -> Any:
+def picked(scope: Scope, value: Any, path: Path) -> Any:
     """`a.b` of a value, as filters with `attribute` name it."""
-    if not isinstance(path, str):
-        raise TemplateError("attribute is a text")
-    for name in path.split("."):
-        value = member(scope, value, int(name) if name.isdecimal() else name, path)
+    if not isinstance(path, str) and not is_whole(path):
+        raise TemplateError("attribute is a text or a whole number")
+    for name in str(path).split("."):
+        scope.spend(1)
+        index = int(name) if name.removeprefix("-").isdecimal() else name
+        value = member(scope, value, index, str(path))
     return value
 
 
-def _sum(scope: Scope, value: Any, attribute: str | None = None, start: float = 0) -> Any:
+def _sum(scope: Scope, value: Any, attribute: Path = None, start: float = 0) -> Any:
     found = listed(scope, value)
     numbers = found if attribute is None else [picked(scope, one, attribute) for one in found]
     if not all(is_number(there(one)) for one in (*numbers, start)):
@@ -67,36 +84,49 @@ def _sum(scope: Scope, value: Any, attribute: str | None = None, start: float = 
 
 
 def _sort(
-    scope: Scope, value: Any, reverse: bool = False, attribute: str | None = None
+    scope: Scope,
+    value: Any,
+    reverse: bool = False,
+    case_sensitive: bool = False,
+    attribute: Path = None,
 ) -> list[Any]:
-    return sorted(listed(scope, value), key=_by(scope, attribute), reverse=bool(reverse))
+    paths = attribute.split(",") if isinstance(attribute, str) else [attribute]
+    elements = listed(scope, value)
+    scope.spend(len(elements) * (len(paths) - 1))  # before the work: too much is refused at once
+    keys = [_by(scope, path, case_sensitive) for path in paths]
+    return sorted(elements, key=lambda one: [key(one) for key in keys], reverse=bool(reverse))
 
 
-def _unique(scope: Scope, value: Any) -> list[Any]:
+def _unique(
+    scope: Scope, value: Any, case_sensitive: bool = False, attribute: Path = None
+) -> list[Any]:
+    key = _by(scope, attribute, case_sensitive)
+    keys: list[Any] = []
     found: list[Any] = []
     for one in listed(scope, value):
-        scope.spend(len(found))
-        if one not in found:
+        scope.spend(len(keys))
+        if key(one) not in keys:
+            keys.append(key(one))
             found.append(one)
     return found
 
 
-def _join(scope: Scope, value: Any, between: Any = "", attribute: str | None = None) -> str:
+def _join(scope: Scope, value: Any, d: Any = "", attribute: Path = None) -> str:
     parts = listed(scope, value)
     if attribute is not None:
         parts = [picked(scope, one, attribute) for one in parts]
     texts = [shown(scope, one) for one in parts]
-    glue = shown(scope, between)
+    glue = shown(scope, d)
     if sum(map(len, texts)) + len(glue) * len(texts) > MAX_TEXT:
         raise TemplateError(f"it makes a text of more than {MAX_TEXT:,} characters")
     return scope.text(glue.join(texts))
 
 
-def _replace(scope: Scope, value: Any, old: Any, new: Any) -> str:
+def _replace(scope: Scope, value: Any, old: Any, new: Any, count: int | None = None) -> str:
     text, old, new = (shown(scope, one) for one in (value, old, new))
     if len(text) + (text.count(old) * len(new)) > MAX_TEXT:
         raise TemplateError(f"it makes a text of more than {MAX_TEXT:,} characters")
-    return scope.text(text.replace(old, new))
+    return scope.text(text.replace(old, new, -1 if count is None else count))
 
 
 def _split(scope: Scope, value: Any, between: str | None = None) -> list[Any]:
@@ -107,27 +137,45 @@ def _texted(change: Callable[[str], str]) -> Callable[..., Any]:
     return lambda scope, value: scope.text(change(shown(scope, there(value))))
 
 
-def _int(scope: Scope, value: Any, default: int = 0) -> Any:
+def _title(text: str) -> str:
+    return "".join(part[:1].upper() + part[1:].lower() for part in WORD_STARTS.split(text))
+
+
+def _trim(scope: Scope, value: Any, chars: str | None = None) -> str:
+    return scope.text(shown(scope, there(value)).strip(chars))
+
+
+def _int(scope: Scope, value: Any, default: Any = 0, base: int = 10) -> Any:
     try:
-        return scope.number(int(float(value)) if isinstance(value, float) else int(value))
+        return scope.number(int(value, base) if isinstance(there(value), str) else int(value))
+    except (TypeError, ValueError):
+        return _int_of_float(scope, value, default)
+
+
+def _int_of_float(scope: Scope, value: Any, default: Any) -> Any:
+    """`'42.23' | int` is 42."""
+    try:
+        return scope.number(int(float(value)))
     except (TypeError, ValueError, OverflowError):
         return default
 
 
-def _float(scope: Scope, value: Any, default: float = 0.0) -> Any:
+def _float(scope: Scope, value: Any, default: Any = 0.0) -> Any:
     try:
-        return scope.number(float(value))
-    except (TypeError, ValueError, OverflowError):
+        return scope.number(float(there(value)))
+    except (TypeError, ValueError):
         return default
 
 
-def _round(scope: Scope, value: Any, precision: int = 0, method: str = "common") -> Any:
+def _round(_: Scope, value: Any, precision: int = 0, method: str = "common") -> Any:
     if not is_number(value) or not is_whole(precision) or abs(precision) > MAX_DIGITS:
         raise TemplateError(f"{kind(value)} cannot be rounded to {precision!r} places")
-    factor = 10**precision
-    if method == "ceil":
-        return -(-value * factor // 1) / factor
-    return (value * factor // 1) / factor if method == "floor" else float(round(value, precision))
+    if method not in ("common", "ceil", "floor"):
+        raise TemplateError("a number is rounded by common, ceil or floor")
+    if method == "common":
+        return round(value, precision)
+    scaled = value * 10**precision
+    return int(scaled // 1 if method == "floor" else -(-scaled // 1)) / 10**precision
 
 
 def _abs(_: Scope, value: Any) -> Any:
@@ -136,17 +184,21 @@ def _abs(_: Scope, value: Any) -> Any:
     return abs(value)
 
 
-def _map(scope: Scope, value: Any, name: str | None = None, *rest: Any, **named: Any) -> list[Any]:
+def _map(scope: Scope, value: Any, *rest: Any, **named: Any) -> list[Any]:
     found = listed(scope, value)
-    if name is not None:
-        return [call(scope, FILTERS, "filter", name, one, *rest, **named) for one in found]
-    path, default = named.pop("attribute", ""), named.pop("default", None)
+    if rest:
+        return [call(scope, FILTERS, "filter", rest[0], one, *rest[1:], **named) for one in found]
+    path, default = named.pop("attribute", None), named.pop("default", None)
+    if named:
+        raise TemplateError(f"map has no argument {next(iter(named))}")
     values = [picked(scope, one, path) for one in found]
     return [default if isinstance(one, Undefined) else one for one in values]
 
 
 def _chosen(wanted: bool, *, has_attribute: bool) -> Callable[..., Any]:
     def apply(scope: Scope, value: Any, *rest: Any) -> list[Any]:
+        if has_attribute and not rest:
+            raise TemplateError("the name of the attribute is missing")
         attribute, rest = (rest[0], rest[1:]) if has_attribute else (None, rest)
 
         def fits(one: Any) -> bool:
@@ -233,35 +285,12 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "split": _split,
     "string": shown,
     "sum": _sum,
-    "title": _texted(str.title),
+    "title": _texted(_title),
     "tojson": as_json,
-    "trim": _texted(str.strip),
+    "trim": _trim,
     "unique": _unique,
     "upper": _texted(str.upper),
-}
-TESTS: dict[str, Callable[..., Any]] = {
-    "boolean": lambda _, value: isinstance(value, bool),
-    "defined": lambda _, value: not isinstance(value, Undefined),
-    "eq": lambda scope, value, other: scope.weigh(value) == scope.weigh(other),
-    "even": lambda _, value: there(value) % 2 == 0,
-    "false": lambda _, value: value is False,
-    "float": lambda _, value: isinstance(value, float),
-    "ge": lambda scope, value, other: scope.weigh(there(value)) >= scope.weigh(there(other)),
-    "gt": lambda scope, value, other: scope.weigh(there(value)) > scope.weigh(there(other)),
-    "in": lambda scope, value, other: scope.weigh(value) in scope.weigh(there(other)),
-    "integer": lambda _, value: is_whole(value),
-    "iterable": lambda _, value: isinstance(value, list | dict | str),
-    "le": lambda scope, value, other: scope.weigh(there(value)) <= scope.weigh(there(other)),
-    "lt": lambda scope, value, other: scope.weigh(there(value)) < scope.weigh(there(other)),
-    "mapping": lambda _, value: isinstance(value, dict),
-    "ne": lambda scope, value, other: scope.weigh(value) != scope.weigh(other),
-    "none": lambda _, value: value is None,
-    "number": lambda _, value: is_number(value),
-    "odd": lambda _, value: there(value) % 2 == 1,
-    "sequence": lambda _, value: isinstance(value, list | str),
-    "string": lambda _, value: isinstance(value, str),
-    "true": lambda _, value: value is True,
-    "undefined": lambda _, value: isinstance(value, Undefined),
+    "wordcount": lambda scope, value: len(WORD.findall(scope.text(shown(scope, there(value))))),
 }
 FUNCTIONS: dict[str, Callable[..., Any]] = {"range": range_of}
 
@@ -284,7 +313,7 @@ METHODS: dict[type, dict[str, Callable[..., Any]]] = {
         "replace": _replace,
         "split": _split,
         "startswith": lambda _, value, start: value.startswith(start),
-        "strip": FILTERS["trim"],
+        "strip": _trim,
         "upper": FILTERS["upper"],
     },
 }

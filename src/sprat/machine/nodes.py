@@ -27,6 +27,9 @@ def constant(value: Any) -> Node:
     return lambda scope: value
 
 
+NULL = constant(None)  # the word null
+
+
 def choice(condition: Node, yes: Node, no: Node) -> Node:
     return lambda scope: yes(scope) if condition(scope) else no(scope)
 
@@ -50,6 +53,10 @@ def negation(node: Node, is_not: bool) -> Node:
 
 
 def comparison(first: Node, rest: list[Any]) -> Node:
+    """A row of comparisons. Beside the word null, what is not there is none."""
+    if NULL in (first, *(node for _, node in rest)):
+        first, rest = _or_none(first), [(compare, _or_none(node)) for compare, node in rest]
+
     def evaluate(scope: Scope) -> bool:
         left = first(scope)
         for compare, node in rest:
@@ -63,17 +70,25 @@ def comparison(first: Node, rest: list[Any]) -> Node:
     return evaluate
 
 
+def _or_none(node: Node) -> Node:
+    def evaluate(scope: Scope) -> Any:
+        value = node(scope)
+        return None if isinstance(value, Undefined) else value
+
+    return evaluate
+
+
 def binary(name: str, left: Node, right: Node) -> Node:
     operator = BINARY[name]
     return lambda scope: operator(scope, left(scope), right(scope)) if step(scope) else None
 
 
-def minus(node: Node) -> Node:
+def signed(node: Node, is_minus: bool) -> Node:
     def evaluate(scope: Scope) -> Any:
         value = there(node(scope))
         if not is_number(value):
-            raise TemplateError(f"{kind(value)} has no negative")
-        return -value
+            raise TemplateError(f"{kind(value)} has no sign")
+        return -value if is_minus else value
 
     return evaluate
 

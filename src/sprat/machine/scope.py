@@ -37,13 +37,10 @@ class Undefined:
         return False
 
     def __eq__(self, other: object) -> bool:
-        return other is None or isinstance(other, Undefined)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
+        return isinstance(other, Undefined)
 
     def __hash__(self) -> int:
-        return hash(None)
+        return hash(Undefined)
 
 
 class Scope:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sprat.errors import SpratError
 from sprat.machine.template import filled
 from sprat.record import Record
+from sprat.retry import stopped_after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,8 +204,7 @@ class Run:
         except TimeIsUp as over:
             if over.limit is not limit:
                 raise
-            why = f"{state.name} was stopped after its {seconds:g} seconds"
-            raise StateTimeout(why) from None
+            raise StateTimeout(f"{state.name} was {stopped_after(seconds)}") from None
         finally:
             self._host.lift(limit)
 

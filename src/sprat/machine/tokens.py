@@ -22,8 +22,10 @@ PATTERN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 WHITE = re.compile(r"\s*")
-ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+# As in Python, except names of characters and halves of surrogate pairs; others stay as written.
+ESCAPE = re.compile(
+    r"""\\(?:[\n\\'"abfnrtv]|[0-3]?[0-7]{1,2}|x[0-9a-fA-F]{2}|u(?![dD][89a-fA-F])[0-9a-fA-F]{4})"""
+)
 MAX_LENGTH = 10_000  # characters of an expression
 MAX_DIGITS = 30
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, frozenset(")]}")
@@ -79,7 +81,7 @@ def _token(text: str, at: int) -> tuple[Token, int]:
 
 def _value(kind: str, text: str, at: int) -> object:
     if kind == "text":
-        return ESCAPE.sub(lambda found: ESCAPES.get(found[1], found[1]), text[1:-1])
+        return ESCAPE.sub(lambda found: found[0].encode().decode("unicode-escape"), text[1:-1])
     if kind != "number":
         return text
     if len(text) > MAX_DIGITS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat import checker, model, payload, reaper, scaler
+from sprat import checker, leases, model, payload, reaper, scaler
 from sprat.errors import InvalidInput
 from sprat.machine_room import launching
 from sprat.processor import Outcome, settlement
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sprat.machine_room.room import Room
 
     Action = Callable[[Room, Asked], Any]
-
-LEASE_ENDED = "its lease ended without a heartbeat"
 
 
 # -- scaling ------------------------------------------------------------------------------------
@@ -158,7 +156,8 @@ def push_job(room: Room, asked: Asked) -> Any:
     """Add `job` to the pool; with `key`, once."""
     item_id = room.store.pool(asked.pool()).push(
         asked.get("job"),
-        max_retries=asked.whole("max_retries", model.MAX_RETRIES) or model.MAX_RETRIES,
+        max_attempts=asked.whole("max_attempts") or None,
+        max_retries=asked.whole("max_retries") or None,
         key=asked.get("key"),
     )
     return {"job_id": item_id}
@@ -191,7 +190,8 @@ def reap_worker(room: Room, asked: Asked) -> Any:
     is_back = found is not None and heard is not None and found.last_heartbeat > heard
     if found is None or is_back:
         return {"worker_id": worker_id, "reaped": False}
-    reaped = room.store.workers.update_status(found, model.LOST, reason=LEASE_ENDED)
+    reason = leases.why_lost(asked.number("stale_threshold_seconds"))
+    reaped = room.store.workers.update_status(found, model.LOST, reason=reason)
     return {"worker_id": worker_id, "reaped": reaped, "released": found.claims if reaped else 0}
 
 

@@ -91,6 +91,9 @@ def _deployment(plan: Plan, text: str) -> dict[str, Any]:
 
 def _variables(plan: Plan) -> list[dict[str, Any]]:
     key = pod.secret_variable("SPRAT_API_KEY", plan.secret, CONTROLLER_KEY)
-    if plan.configuration is None or plan.has_url:
+    if plan.has_url:
         return [key]
-    return [pod.variable("ORCHESTRATOR_URL", plan.server_url), key]
+    ours = [key, pod.http_variable()]
+    if plan.configuration is None:
+        return ours
+    return [pod.variable("ORCHESTRATOR_URL", plan.server_url), *ours]

@@ -39,7 +39,7 @@ class Plan(Record):
     secret: str = SECRET
     max_workers: int | None = None  # of a pool; None: as its settings say
     configuration: str | None = None  # the controller's file, as somebody wrote it
-    has_url: bool = False  # whether that says where the orchestrator is
+    has_url: bool = False  # whether that names another orchestrator than ours
     ways: tuple[Way, ...] = ()  # what workers may reach besides DNS and the orchestrator
 
     @property

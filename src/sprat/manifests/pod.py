@@ -79,6 +79,11 @@ def variable(called: str, value: str) -> dict[str, Any]:
     return {"name": called, "value": value}
 
 
+def http_variable() -> dict[str, Any]:
+    """For what reaches our own Service, which has no TLS, inside its namespace."""
+    return variable("SPRAT_ALLOW_HTTP", "1")
+
+
 def secret_variable(called: str, secret: str, key: str) -> dict[str, Any]:
     """A variable whose value is in the Secret."""
     return {"name": called, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}

@@ -54,7 +54,8 @@ def working_pod(plan: Plan, pool: str, *, idle_seconds: int, **more: Any) -> dic
     container = _container(
         plan,
         ["sprat", "work", pool, "--max-jobs", "0", "--idle", str(idle_seconds)],
-        env=[pod.variable("SPRAT_DIRECTORY", ".")],  # the image's, not that of who applied the pool
+        # The image's directory, not that of who applied the pool.
+        env=[pod.variable("SPRAT_DIRECTORY", "."), pod.http_variable()],
         envFrom=[{"secretRef": {"name": plan.worker_secret}}],
         lifecycle={"preStop": {"exec": {"command": ["/bin/sh", "-c", before_stop(GRACE_SECONDS)]}}},
     )

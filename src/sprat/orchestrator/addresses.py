@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Callable, Iterable
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from sprat.errors import InvalidInput
 from sprat.record import Record
@@ -63,17 +63,12 @@ class AllowList:
 
     def target(self, url: str, path: str, resolve: Resolve | None = None) -> Target:
         """Where this URL leads, or Forbidden. Blocks while the name is looked up."""
-        parts = urlsplit(url)
-        try:
-            host, port = parts.hostname or "", parts.port
-        except ValueError:
-            raise Forbidden(f"{url!r} has no port that can be") from None
-        if parts.scheme not in ("http", "https") or not host or parts.username is not None:
-            raise Forbidden(f"{url!r} is no address of a worker")
-        port = port or (443 if parts.scheme == "https" else 80)
+        parts = read(url)
+        host = parts.hostname or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)
         try:
             found = (resolve or resolved)(host, port)
-        except OSError:
+        except (OSError, ValueError):  # UnicodeError: a name that DNS cannot have
             raise Forbidden(f"{host} cannot be resolved") from None
         allowed = [one for one in found if self.allows(host, ipaddress.ip_address(one))]
         if not allowed or len(allowed) < len(found):
@@ -97,6 +92,19 @@ class AllowList:
             return True
         is_special = address.is_loopback or address.is_link_local or address.is_unspecified
         return host.lower() in self._names and not is_special and not address.is_multicast
+
+
+def read(url: str) -> SplitResult:
+    """The parts of a URL that can be a worker's, or Forbidden."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port  # not every port is a number below 65536
+        host.encode("idna")  # what the resolver does with it
+    except ValueError:
+        raise Forbidden(f"{url!r} is not the URL of a host") from None
+    if parts.scheme not in ("http", "https") or not host or parts.username is not None:
+        raise Forbidden(f"{url!r} is not the URL of a worker")
+    return parts
 
 
 def meanings(address: Address) -> list[Address]:

@@ -20,7 +20,7 @@ from starlette.routing import Route as PathRoute
 from starlette.types import Receive, Scope, Send
 
 from sprat import jsontext
-from sprat.backend import Backend
+from sprat.backend import PROTOCOL, Backend
 from sprat.errors import SpratError
 from sprat.orchestrator import admission, bodies, logs, openapi, tables
 from sprat.orchestrator.options import Options
@@ -69,25 +69,26 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         headers = dict(scope["headers"])
+        state, caller = self._state, None
         try:
-            caller = await admission.admit(self._state, self._route, headers)
+            caller = await admission.admit(state, self._route, headers)
+            with state.under_way.one(caller.tenant):
+                answer = await self._answer(scope, receive, headers, caller)
+                await respond(send, answer)
         except Refusal as why:
-            caller, answer = None, refused(why)
-        else:
-            answer = await self._answer(scope, receive, headers, caller)
-        await respond(send, answer)
-        logs.request(self._state, scope, self._route, caller, answer.status, began)
+            answer = refused(why)
+            await respond(send, answer)
+        logs.request(state, scope, self._route, caller, answer.status, began)
 
     async def _answer(
         self, scope: Scope, receive: Receive, headers: dict[bytes, bytes], caller: Any
     ) -> Answer:
         state, route = self._state, self._route
         try:
-            inner = state.backend
             call = Call(
                 state=state,
                 caller=caller,
-                backend=inner if caller.tenant is None else TenantBackend(inner, caller.tenant),
+                backend=seen_by(caller.tenant, state),
                 path=scope["path_params"],
                 headers=headers,
             )
@@ -109,7 +110,7 @@ class Endpoint:
         options = self._state.options
         cap, seconds = options.max_body_bytes, options.body_seconds
         if self._route.takes != "application/json":
-            call.stream = bodies.chunks(call.headers, receive, cap, seconds)
+            call.stream = bodies.chunks(call.headers, receive, seconds)
             return
         if self._body is None:
             return
@@ -117,11 +118,16 @@ class Endpoint:
         if media.strip().lower() != b"application/json":
             raise Refusal(415, "unknown_media_type", "send JSON, as content-type application/json")
         body = await bodies.whole(call.headers, receive, cap, seconds)
-        bodies.check_depth(body)
+        await bodies.check_depth(body)
         try:
             call.body = self._body.decode(body or b"{}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Refusal(422, "invalid_input", f"the body cannot be used: {error}") from None
+
+
+def seen_by(tenant: str | None, state: State) -> Backend:
+    """The store as a caller may see it."""
+    return state.backend if tenant is None else TenantBackend(state.backend, tenant, state.pools)
 
 
 def read_query(shape: Any, raw: bytes) -> Any:
@@ -158,6 +164,7 @@ async def respond(send: Send, answer: Answer) -> None:
     headers = [
         (b"content-length", str(len(answer.body)).encode()),
         (b"cache-control", b"no-store"),
+        (b"sprat-protocol", PROTOCOL.encode()),
         *((name.encode(), value.encode("latin-1")) for name, value in answer.headers.items()),
     ]
     if answer.status != 204:

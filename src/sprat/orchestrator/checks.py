@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sprat import jsontext, model, payload
+from sprat import finding, jsontext, model, payload
 from sprat.backend import ClaimRef, WorkerRef
 from sprat.errors import InvalidInput
 from sprat.pool import MAX_CLAIM
@@ -17,6 +17,8 @@ from sprat.registry import MAX_LEASE_SECONDS
 MAX_PAGE = 10_000
 MAX_ID_CHARS = 128
 MAX_TEXT = 1 << 20
+MAX_INPUTS = 64 * 1024  # of a decision: metrics and pages of decisions read many at a time
+MIN_RATE, MAX_RATE = 1e-6, 1e9  # of a bucket, per second; a wait is the quotient of two of these
 
 
 def check(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -39,6 +41,12 @@ def json_text(text: Any, what: str) -> str:
         raise InvalidInput(f"the {what} is not JSON text") from None
     payload.encode(value, what)
     return str(text)
+
+
+def _new_items(items: Any) -> tuple[model.NewItem, ...]:
+    if not items:
+        raise InvalidInput("there is nothing to push: send at least one item")
+    return tuple(_new_item(one) for one in items)
 
 
 def _new_item(item: model.NewItem) -> model.NewItem:
@@ -88,35 +96,41 @@ def _worker(worker: Any) -> Any:
         raise InvalidInput("lease_seconds must be more than 0")
     if worker.pool_id is not None:
         payload.pool_name(worker.pool_id)
-    payload.encode(dict(worker.metadata), "metadata")
+    payload.metadata(worker.metadata)
     return worker.replace(
         worker_id=payload.worker_id(worker.worker_id),
         host=payload.error_text(worker.host),
-        capabilities=tuple(payload.label(c, "capability") or "" for c in worker.capabilities),
-        tasks=tuple(payload.task_name(one) or "" for one in worker.tasks),
+        capabilities=payload.capabilities(worker.capabilities),
+        tasks=tuple(payload.task_name(one) or "" for one in _few(worker.tasks, "tasks")),
         started_at=None,
     )
 
 
 def _decision(decision: model.Decision) -> model.Decision:
-    payload.encode(dict(decision.inputs), "inputs")
+    if len(payload.encode(dict(decision.inputs), "inputs")) > MAX_INPUTS:
+        raise InvalidInput(
+            f"the inputs of a decision are at most {MAX_INPUTS:,} characters of JSON"
+        )
     return decision.replace(
         pool=payload.pool_name(decision.pool),
         group=payload.label(decision.group, "group"),
         policy=payload.error_text(decision.policy),
-        direction=payload.label(decision.direction, "direction"),
+        direction=payload.direction(decision.direction),
         reason=payload.error_text(decision.reason),
         current=payload.whole(decision.current, "current", 0, 1_000_000),
         desired=payload.whole(decision.desired, "desired", 0, 1_000_000),
         launch=payload.whole(decision.launch, "launch", 0, 10_000),
         max_workers=payload.whole(decision.max_workers, "max_workers", 0, 1_000_000),
         drain=tuple(payload.worker_id(one) for one in decision.drain),
-        capabilities=tuple(payload.label(c, "capability") or "" for c in decision.capabilities),
+        capabilities=payload.capabilities(decision.capabilities),
         start_deadline_seconds=payload.seconds(decision.start_deadline_seconds, "the deadline"),
     )
 
 
-def _filter(which: model.WorkerFilter) -> model.WorkerFilter:
+def _filter(which: Any) -> Any:
+    """Which workers, or which items."""
+    if isinstance(which, model.ItemFilter):
+        return finding.checked(which)
     statuses = (which.status,) if isinstance(which.status, str) else which.status or ()
     if unknown := set(statuses) - set(model.WORKER_STATUSES):
         raise InvalidInput(f"unknown worker status {sorted(unknown)[0]!r}")
@@ -137,10 +151,7 @@ def _status(status: str) -> str:
 def _settings(text: str) -> str:
     from sprat import settings
 
-    try:
-        given = jsontext.loads(text)
-    except (ValueError, RecursionError):
-        given = None
+    given = jsontext.loads(json_text(text, "text of the settings"))
     if not isinstance(given, dict):
         raise InvalidInput("settings are the JSON text of one object")
     after = settings.changed(model.PoolSettings(), given)
@@ -150,34 +161,55 @@ def _settings(text: str) -> str:
 def _document_body(body: str) -> str:
     if len(body) > MAX_TEXT or "\0" in body:
         raise InvalidInput(f"a document is text of at most {MAX_TEXT:,} characters")
+    try:
+        value = jsontext.loads(body)
+    except RecursionError:
+        raise InvalidInput(f"the document is nested more than {payload.MAX_DEPTH} levels") from None
+    except ValueError:
+        return body  # any text may be a document
+    payload.encode(value, "document")
     return body
 
 
-def _above_zero(value: float) -> float:
-    if not payload.seconds(value, "it", 1e9):
-        raise InvalidInput("the rate, the burst and the amount of a bucket must be more than 0")
+def _of_bucket(value: float) -> float:
+    if not MIN_RATE <= value <= MAX_RATE:
+        raise InvalidInput(
+            f"the rate, the burst and the amount of a bucket are {MIN_RATE:g} to {MAX_RATE:g} each"
+        )
     return value
 
 
+def _few(values: Any, what: str, most: int = payload.MAX_IDS) -> Any:
+    """Each of these costs a look into the store, in a thread that other requests wait for."""
+    if len(values) > most:
+        raise InvalidInput(f"these are {len(values):,} {what}, more than {most:,}: send fewer")
+    return values
+
+
 def _ids(ids: Any) -> tuple[str, ...]:
-    return tuple(item_id(one) for one in ids)
+    return tuple(item_id(one) for one in _few(ids, "item ids"))
+
+
+def _marked(ids: Any) -> tuple[str, ...]:
+    """Ids that are only compared with those of the items of one worker."""
+    return tuple(item_id(one) for one in _few(ids, "item ids", MAX_PAGE))
 
 
 BY_NAME: dict[str, Any] = {
     "pool": payload.pool_name,
-    "items": lambda items: tuple(_new_item(one) for one in items),
+    "items": _new_items,
     "worker": _worker,
     "worker_id": payload.worker_id,
-    "worker_ids": lambda ids: tuple(payload.worker_id(one) for one in ids),
+    "worker_ids": lambda ids: tuple(payload.worker_id(one) for one in _few(ids, "worker ids")),
     "item_id": item_id,
     "item_ids": _ids,
-    "started": _ids,
-    "known": _ids,
+    "started": _marked,
+    "known": _marked,
     "after": lambda name: payload.label(name, "cursor"),
     "start": _claim,
     "claim": _claim,
-    "holding": lambda claims: tuple(_claim(one) for one in claims),
-    "settlements": lambda all_of_them: tuple(_settlement(one) for one in all_of_them),
+    "holding": lambda claims: tuple(_claim(one) for one in _few(claims, "claims")),
+    "settlements": lambda ended: tuple(_settlement(one) for one in _few(ended, "settlements")),
     "checkpoint": lambda text: json_text(text, "checkpoint"),
     "metadata": lambda text: json_text(text, "metadata"),
     "progress": lambda part: payload.seconds(part, "progress", 1.0),
@@ -197,7 +229,7 @@ BY_NAME: dict[str, Any] = {
     "kind": lambda kind: payload.label(kind, "kind"),
     "name": lambda name: payload.label(name, "name"),
     "body": _document_body,
-    "amount": _above_zero,
-    "rate": _above_zero,
-    "burst": _above_zero,
+    "amount": _of_bucket,
+    "rate": _of_bucket,
+    "burst": _of_bucket,
 }

@@ -7,20 +7,28 @@ what a monitor found out (see the fields of Health). Without a monitor nobody is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import msgspec
 
 from sprat import jsontext, model
 from sprat.backend import Backend, WorkerRef
+from sprat.orchestrator import shape
 from sprat.record import Record
 from sprat.registry import MAX_LEASE_SECONDS
 
 ENDPOINT = "endpoint"
 HEALTH = "health"
+REPLACED = "replaced_by"  # in the metadata of a worker: the one that took its endpoint
+REPLACED_SECONDS = 60.0  # without a sign of life, and a replaced worker is ended
 
 AVAILABLE = "available"
 BUSY = "busy"
 UNAVAILABLE = "temporarily_unavailable"
 STATUSES = (AVAILABLE, BUSY, UNAVAILABLE)
+
+MayEnd = Callable[[str], bool]  # whether the caller may end the worker of this id
 
 
 class Health(Record):
@@ -33,23 +41,55 @@ class Health(Record):
     current_operation: str | None = None
 
 
+_health = msgspec.json.Decoder(shape.of_record(Health))
+
+
 def register(
-    backend: Backend, registration: model.WorkerRegistration, endpoint: str
+    backend: Backend, registration: model.WorkerRegistration, endpoint: str, may_end: MayEnd
 ) -> model.WorkerRecord:
     """Register a worker at its endpoint. Another worker that had the endpoint is replaced, and
     what was known about this one's health is forgotten: it has just shown that it is there."""
-    before = backend.document(ENDPOINT, endpoint)
-    there = None if before is None else jsontext.loads(before.body)
-    if there is not None and there != registration.worker_id:
-        end(backend, there, f"replaced by {registration.worker_id} at {endpoint}")
+    _take(backend, endpoint, registration.worker_id, may_end)
     made = backend.register(registration.replace(lease_seconds=MAX_LEASE_SECONDS))
-    backend.put(ENDPOINT, endpoint, jsontext.dumps(made.worker_id), None, None)
     backend.put(HEALTH, made.worker_id, None, None, None)
     return made
 
 
-def refresh(backend: Backend, worker: model.WorkerRecord, facts: dict[str, Any]) -> None:
+def _take(backend: Backend, endpoint: str, worker_id: str, may_end: MayEnd) -> None:
+    """Make the endpoint this worker's. The one that had it ends if the caller `may_end` it.
+    Otherwise it only loses the endpoint: it may be alive, and an attacker be the newcomer."""
+    before = backend.document(ENDPOINT, endpoint)
+    there = None if before is None else jsontext.loads(before.body)
+    if there == worker_id:
+        return
+    old = None if there is None else backend.worker(there)
+    if old is not None and old.metadata.get("endpoint_url") == endpoint:
+        if may_end(old.worker_id):
+            end(backend, old.worker_id, f"replaced by {worker_id} at {endpoint}")
+        elif old.status not in model.ENDED:
+            ref = WorkerRef(worker_id=old.worker_id, incarnation=old.incarnation)
+            facts = {"endpoint_url": None, REPLACED: worker_id}
+            backend.heartbeat(ref, jsontext.dumps(facts), ())
+    backend.put(ENDPOINT, endpoint, jsontext.dumps(worker_id), None, None)
+
+
+def is_replaced(worker: model.WorkerRecord) -> bool:
+    return bool(worker.metadata.get(REPLACED))
+
+
+def end_replaced(backend: Backend) -> None:
+    """End the workers of all tenants that lost their endpoint and have been silent since."""
+    which = model.WorkerFilter(status=(model.ACTIVE,), stale_threshold_seconds=REPLACED_SECONDS)
+    for worker in filter(is_replaced, backend.workers(which)):
+        end(backend, worker.worker_id, f"replaced by {worker.metadata[REPLACED]}, and silent since")
+
+
+def refresh(
+    backend: Backend, worker: model.WorkerRecord, facts: dict[str, Any], may_end: MayEnd
+) -> None:
     """The same incarnation registers again: it keeps what it holds."""
+    _take(backend, facts["endpoint_url"], worker.worker_id, may_end)
+    facts = {**facts, REPLACED: None} if is_replaced(worker) else facts
     ref = WorkerRef(worker_id=worker.worker_id, incarnation=worker.incarnation)
     if health(backend, worker.worker_id).is_unavailable:
         facts = {**facts, model.SUSPENDED: False}
@@ -69,7 +109,16 @@ def end(backend: Backend, worker_id: str, why: str) -> bool:
 
 def health(backend: Backend, worker_id: str) -> Health:
     document = backend.document(HEALTH, worker_id)
-    return Health() if document is None else Health(**jsontext.loads(document.body))
+    return Health() if document is None else read(document)
+
+
+def read(document: model.Document) -> Health:
+    """A worker's health as it was kept. One that cannot be read counts as none: the next probe
+    writes it anew."""
+    try:
+        return Health.of(msgspec.structs.astuple(_health.decode(document.body)))
+    except msgspec.DecodeError:
+        return Health()
 
 
 def status(worker: model.WorkerRecord, known: Health) -> str:

@@ -27,6 +27,7 @@ REMEMBER_SECONDS = 5.0  # a revoked key may be good for so long where it was use
 REMEMBERED = 10_000
 ROTATION_SECONDS = 86400.0  # that the old key stays good beside the new one
 MAX_TENANT_CHARS = 64
+RESERVED_TENANTS = ("sprat",)  # for names of our own beside those of tenants
 _PLAIN = payload.NAME_CHARS - {"."}
 
 
@@ -115,6 +116,8 @@ def check_tenant(tenant: str | None) -> str | None:
         raise InvalidInput(
             f"a key's tenant is 1 to {MAX_TENANT_CHARS} letters, digits, _ or -, not {tenant!r}"
         )
+    if tenant.lower() in RESERVED_TENANTS:
+        raise InvalidInput(f"{tenant!r} is a name of sprat's own: call the tenant otherwise")
     return tenant
 
 

@@ -5,6 +5,9 @@ Each pool that somebody waits for has one room with one thread, which sleeps in 
 work is for it, for the answer is the same for all others of that set, and wakes as many as there
 are ready items. Who is told to leave is woken too: at once when that happened through this server,
 within a second or so when it happened elsewhere.
+
+There are rooms for pools that exist, up to a number for each tenant and for all. A waiter without
+a room looks once a second, and when something happened to its pool through this server.
 """
 
 from __future__ import annotations
@@ -15,13 +18,14 @@ import threading
 from sprat import model
 from sprat.backend import Backend, WorkerRef
 from sprat.errors import SpratError
+from sprat.orchestrator import quotas
 from sprat.orchestrator.threads import Threads
 
 LOOK_SECONDS = 1.0  # after so long in the store's wait, a room looks who has left
 SHORTEST_PAUSE_SECONDS = 0.02  # after a round, so that those who were woken can claim
 LONGEST_PAUSE_SECONDS = 1.0  # while there is work, but none for those who wait
-MAX_ROOMS = 256  # threads; who waits for one more pool looks now and then
-LOOK_AGAIN_SECONDS = 1.0
+MAX_ROOMS = 256  # threads, of all tenants together
+LOOK_AGAIN_SECONDS = 1.0  # of a waiter without a room
 
 
 class Seat:
@@ -49,32 +53,56 @@ Set = tuple[str, ...] | None  # the capabilities that a waiter has; None: it is 
 class Lobby:
     """All rooms of one server process."""
 
-    def __init__(self, backend: Backend, threads: Threads) -> None:
+    def __init__(self, backend: Backend, threads: Threads, pools: quotas.KnownPools) -> None:
         self._backend = backend
         self._threads = threads
+        self._pools = pools
         self._rooms: dict[str, Room] = {}
+        self._outside: dict[str, dict[Seat, None]] = {}  # waiters without a room, by pool
         self._is_closed = False
+        self._told = 0  # how often something happened to a worker
 
-    async def wait(self, pool: str, ref: WorkerRef | None, seconds: float) -> bool:
-        """As the verb `wait`, without blocking anything."""
-        if await self._threads.run(self._backend.wait, pool, ref, 0.0):
+    async def wait(
+        self, pool: str, ref: WorkerRef | None, seconds: float, tenant: str | None = None
+    ) -> bool:
+        """As the verb `wait`, without blocking anything. `tenant` is the caller's."""
+        if await self._threads.run_for(tenant, self._backend.wait, pool, ref, 0.0):
             return True
         if seconds <= 0 or self._is_closed:
             return False
         kind: Set = None
+        told = self._told  # before the look at the worker: what comes after it is noticed
         if ref is not None:
-            worker = await self._threads.run(self._backend.worker, ref.worker_id)
+            worker = await self._threads.run_for(tenant, self._backend.worker, ref.worker_id)
             if not is_active(worker, ref):
                 return False
             kind = tuple(sorted(worker.capabilities))
-        if pool not in self._rooms and len(self._rooms) >= MAX_ROOMS:
-            return await self._look_now_and_then(pool, ref, seconds)
-        return await self._sit(pool, kind, Seat(ref), seconds)
+        end = asyncio.get_running_loop().time() + seconds
+        while not await self._may_enter(pool, tenant):
+            answer = await self._look_outside(pool, ref, end, tenant)
+            if answer is not None:
+                return answer
+        left = 0.0 if self._is_closed else end - asyncio.get_running_loop().time()
+        return await self._sit(pool, kind, Seat(ref), left, tenant, told)
 
-    async def _sit(self, pool: str, kind: Set, seat: Seat, seconds: float) -> bool:
-        room = self._rooms.setdefault(pool, Room(self._backend, pool))
+    async def _may_enter(self, pool: str, tenant: str | None) -> bool:
+        is_there = self._pools.knows(pool)
+        if not is_there and not await self._threads.run_for(tenant, self._pools.has, pool):
+            return False
+        if pool in self._rooms:
+            return True
+        own = sum(room.tenant == tenant for room in self._rooms.values())
+        most = MAX_ROOMS if tenant is None else quotas.MAX_ROOMS
+        return own < most and len(self._rooms) < MAX_ROOMS
+
+    async def _sit(
+        self, pool: str, kind: Set, seat: Seat, seconds: float, tenant: str | None, told: int
+    ) -> bool:
+        room = self._rooms.setdefault(pool, Room(self._backend, pool, tenant))
         room.enter(kind, seat)
         try:
+            if told != self._told:
+                await self._threads.run_for(tenant, room.check, kind, seat)
             async with asyncio.timeout(seconds):
                 return await seat.future
         except TimeoutError:
@@ -84,12 +112,33 @@ class Lobby:
             if room.is_empty():
                 self._rooms.pop(pool, None)
 
-    async def _look_now_and_then(self, pool: str, ref: WorkerRef | None, seconds: float) -> bool:
-        end = asyncio.get_running_loop().time() + seconds
-        while (left := end - asyncio.get_running_loop().time()) > 0:
-            await asyncio.sleep(min(left, LOOK_AGAIN_SECONDS))
-            if await self._threads.run(self._backend.wait, pool, ref, 0.0):
-                return True
+    async def _look_outside(
+        self, pool: str, ref: WorkerRef | None, end: float, tenant: str | None
+    ) -> bool | None:
+        """Look, then wait a while without a room: what to answer, or None to go on."""
+        seat = Seat(ref)
+        self._outside.setdefault(pool, {})[seat] = None
+        try:
+            found: bool | None = await self._threads.run_for(tenant, self._look, pool, ref)
+            left = end - asyncio.get_running_loop().time()
+            if found is not None or left <= 0 or self._is_closed:
+                return found is True
+            async with asyncio.timeout(min(left, LOOK_AGAIN_SECONDS)):
+                await seat.future
+        except TimeoutError:
+            pass
+        finally:
+            self._outside[pool].pop(seat)
+            if not self._outside[pool]:
+                del self._outside[pool]
+        return None
+
+    def _look(self, pool: str, ref: WorkerRef | None) -> bool | None:
+        """True: there is work; False: the worker has to leave. Blocks."""
+        if self._backend.wait(pool, ref, 0.0):
+            return True
+        if ref is None or is_active(self._backend.worker(ref.worker_id), ref):
+            return None
         return False
 
     def changed(self, pool: str) -> None:
@@ -97,25 +146,36 @@ class Lobby:
         room = self._rooms.get(pool)
         if room is not None:
             room.look()
+        for seat in list(self._outside.get(pool, ())):
+            seat.wake(True)
 
     def told(self, worker_id: str) -> None:
         """Something happened to this worker: it may have to leave. Blocks; for a thread."""
+        self._told += 1
         for room in list(self._rooms.values()):
             for kind, seat in room.seats():
                 if seat.ref is not None and seat.ref.worker_id == worker_id:
                     room.check(kind, seat)
+        for seats in list(self._outside.values()):
+            for seat in list(seats):
+                if seat.ref is not None and seat.ref.worker_id == worker_id:
+                    seat.wake(True)
 
     def close(self) -> None:
         self._is_closed = True
         for room in list(self._rooms.values()):
             room.close()
+        for seats in list(self._outside.values()):
+            for seat in list(seats):
+                seat.wake(False)
 
 
 class Room:
     """Those who wait for one pool, and the thread that watches it for them."""
 
-    def __init__(self, backend: Backend, pool: str) -> None:
+    def __init__(self, backend: Backend, pool: str, tenant: str | None) -> None:
         self.pool = pool
+        self.tenant = tenant  # the first waiter's
         self._backend = backend
         self._lock = threading.Lock()
         self._sets: dict[Set, dict[Seat, None]] = {}

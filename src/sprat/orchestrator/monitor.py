@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from sprat import jsontext, model
 from sprat.backend import Backend, WorkerRef
+from sprat.errors import SpratError
 from sprat.lifecycle import Lifecycle
 from sprat.orchestrator import fleet
 from sprat.orchestrator.fleet import Health
@@ -63,20 +64,33 @@ def is_our_turn(backend: Backend, rules: Lifecycle) -> bool:
 
 
 async def tick(
-    backend: Backend, probe: Probe, rules: Lifecycle, *, skip: tuple[str, ...] = ()
+    backend: Backend,
+    probe: Probe,
+    rules: Lifecycle,
+    *,
+    skip: tuple[str, ...] = (),
+    most: int | None = None,
 ) -> Seen:
     """Probe every worker with an endpoint, side by side, and act on what that shows. Workers
-    whose ids begin with one of `skip` are another pass's."""
+    whose ids begin with one of `skip` are another pass's. With `most`, only the first ones by id:
+    metadata names endpoints too, without a registration that counts them."""
     run = asyncio.to_thread
     now = (await run(backend.observe, TURN, None, 1.0)).now  # by the store's clock
     found = await run(serving, backend)
-    workers = [one for one in found if not one.worker_id.startswith(skip)]
+    ours = (one for one in found if not one.worker_id.startswith(skip))
+    workers = sorted(ours, key=lambda worker: worker.worker_id)[:most]
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def look(worker: model.WorkerRecord) -> tuple[str, str]:
-        async with limit:
-            reached = await probe(str(worker.metadata["endpoint_url"]))
-        return worker.worker_id, await run(note, backend, worker, reached, now=now, rules=rules)
+        try:
+            async with limit:
+                reached = await probe(str(worker.metadata["endpoint_url"]))
+            return worker.worker_id, await run(note, backend, worker, reached, now=now, rules=rules)
+        except SpratError:
+            raise  # the store does not answer: the whole pass waits for the next turn
+        except Exception:
+            log.exception("the health of worker %s is not known", worker.worker_id)
+            return worker.worker_id, ""
 
     seen = await asyncio.gather(*map(look, workers))
     return Seen(probed=len(seen), unavailable=_those(seen, "u"), removed=_those(seen, "r"))

@@ -108,7 +108,7 @@ def _responses(route: Route, shapes: dict[int, Any]) -> dict[str, Any]:
         found["204"] = {"description": "there is nothing"}
     refusals = {*EVERYWHERE, *route.refusals}
     if route.roles is not None:
-        refusals |= {*WITH_A_KEY, *((429,) if route.limited else ())}
+        refusals |= {*WITH_A_KEY, 429}
     error = {"application/json": {"schema": {"$ref": REFERENCE.format(name="Error")}}}
     for status in sorted(refusals):
         found[str(status)] = {"description": MEANINGS[status], "content": error}

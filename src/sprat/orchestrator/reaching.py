@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from functools import cache
 
 from sprat import jsontext
 from sprat.orchestrator.addresses import Target
@@ -31,7 +32,7 @@ async def ask(target: Target, *, seconds: float, body: bytes | None = None) -> R
 
 async def _ask(target: Target, body: bytes | None) -> Reached:
     request = _request(target, body)
-    tls = ssl.create_default_context() if target.is_tls else None
+    tls = _tls() if target.is_tls else None
     reader, writer = await asyncio.open_connection(
         target.address, target.port, ssl=tls, server_hostname=target.host if tls else None
     )
@@ -41,6 +42,12 @@ async def _ask(target: Target, body: bytes | None) -> Reached:
     finally:
         writer.close()
     return _read(answer)
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Made once: it reads all authorities of the system, while the event loop waits."""
+    return ssl.create_default_context()
 
 
 def _request(target: Target, body: bytes | None) -> bytes:

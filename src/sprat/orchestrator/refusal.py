@@ -22,6 +22,7 @@ MEANINGS = {
 # The first kind that fits: (error, status, word). The HTTP store turns the word into the error.
 KINDS: tuple[tuple[type[errors.SpratError], int, str], ...] = (
     (errors.KeyConflict, 409, "key_conflict"),
+    (errors.PoolInUse, 409, "pool_in_use"),
     (errors.UnknownItem, 404, "unknown_item"),
     (errors.UnknownWorker, 404, "unknown_worker"),
     (errors.InvalidInput, 422, "invalid_input"),

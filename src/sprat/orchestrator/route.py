@@ -42,7 +42,8 @@ class Call:
 
     async def run(self, step: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run a blocking step (a verb of the store) in one of the threads."""
-        return await self.state.threads.run(step, *arguments, **options)
+        tenant = self.caller.tenant
+        return await self.state.threads.run_for(tenant, step, *arguments, **options)
 
     def full_pool(self, pool: str) -> str:
         """A pool's name as the store has it."""
@@ -58,15 +59,18 @@ class Call:
         with one of these other roles. Blocks."""
         if self.caller.may(others):
             return worker
-        secret = self.headers.get(worker_secret.HEADER)
-        if secret is None:
+        if worker_secret.HEADER not in self.headers:
             raise Refusal(403, "no_secret", "only the worker itself may do this: send its secret")
-        proven = self.state.secrets.proven(
-            self.full_worker(worker.worker_id), secret.decode("latin-1")
-        )
-        if proven is None or worker.incarnation not in (None, proven):
+        proven = self.proven(worker)
+        if proven is None:
             raise Refusal(403, "wrong_secret", "this is not the secret of this worker")
         return worker.replace(incarnation=proven)
+
+    def proven(self, worker: WorkerRef) -> int | None:
+        """The incarnation of this worker whose secret came with the request. Blocks."""
+        secret = self.headers.get(worker_secret.HEADER, b"").decode("latin-1")
+        found = self.state.secrets.proven(self.full_worker(worker.worker_id), secret)
+        return found if worker.incarnation in (None, found) else None
 
 
 Handler = Callable[[Call], Awaitable[Any]]

@@ -20,12 +20,14 @@ from types import FrameType
 import uvicorn
 
 from sprat.errors import InvalidInput
+from sprat.lifecycle import UNWATCHED
 from sprat.orchestrator import keys, logs
 from sprat.orchestrator.application import application
 from sprat.orchestrator.arrivals import Arrivals
 from sprat.orchestrator.options import Options
-from sprat.orchestrator.protocol import patient
+from sprat.orchestrator.protocol import TOLD_SO, patient
 from sprat.orchestrator.state import State
+from sprat.orchestrator.tls_listener import TlsListener
 from sprat.store import Store, open_store
 
 log = logging.getLogger("sprat.orchestrator")
@@ -40,6 +42,34 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, state: State) -> None:
         super().__init__(config)
         self._state = state
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        options = self._state.options
+        if options.certificate is None:
+            await super().startup(sockets)
+            return
+        await super().startup([])
+        for listening in sockets or []:
+            self.servers.append(self._tls_listener(listening, options))  # type: ignore[arg-type]
+
+    def _tls_listener(self, listening: socket.socket, options: Options) -> TlsListener:
+        """Takes the place of an event loop's server, of which uvicorn uses the same methods."""
+
+        def protocol() -> asyncio.Protocol:
+            return self.config.http_protocol_class(
+                self.config,  # type: ignore[call-arg]  # uvicorn declares the base class
+                self.server_state,
+                self.lifespan.state,
+            )
+
+        return TlsListener(
+            listening,
+            _tls_context(options),
+            protocol,
+            seconds=options.header_seconds,
+            connections=self.server_state.connections,
+            max_sockets=options.max_connections + TOLD_SO,
+        )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._state.is_leaving:
@@ -57,22 +87,26 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def server(store: Store, options: Options) -> Server:
-    """A server for this store, ready to be run on a socket."""
+def server(store: Store, options: Options, number: int = 1) -> Server:
+    """A server for this store, ready to be run on a socket: the one with this number."""
     app = application(store.backend, options)
+    app.state.sprat.process = f"{socket.gethostname()}:{number}"
     config = uvicorn.Config(
         app,
-        http=patient(options.header_seconds, options.max_connections),
+        http=patient(
+            header_seconds=options.header_seconds,
+            piece_seconds=options.body_seconds,
+            max_connections=options.max_connections,
+        ),
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=options.max_connections,
+        limit_concurrency=options.max_connections + 1,  # uvicorn refuses at this number
         timeout_keep_alive=int(options.keep_alive_seconds),
         timeout_graceful_shutdown=int(options.shutdown_seconds),
-        **_tls(options),  # type: ignore[arg-type]  # its names are those of the parameters
     )
     if options.launch:
         app.state.sprat.arrivals = Arrivals(store)
@@ -90,15 +124,15 @@ def serve(url: str, options: Options) -> int:
     log.info("serving %s on %s://%s:%s", _without_password(url), scheme, shown, port)
     if options.processes == 1:
         return run(url, options, listening)
-    return supervise(lambda: run(url, options, listening), options.processes)
+    return supervise(lambda number: run(url, options, listening, number), options.processes)
 
 
-def run(url: str, options: Options, listening: socket.socket) -> int:
-    """One server process."""
+def run(url: str, options: Options, listening: socket.socket, number: int = 1) -> int:
+    """One server process; they are numbered from 1."""
     signal.signal(signal.SIGTERM, _leave_at_once)  # until the server has its own way to leave
     with open_store(url) as store:
         _say_how_open_it_is(store, options)
-        server(store, options).run(sockets=[listening])
+        server(store, options, number).run(sockets=[listening])
     return 0
 
 
@@ -121,7 +155,7 @@ def check(options: Options) -> None:
         if path and not os.access(path, os.R_OK):
             raise InvalidInput(f"{path} cannot be read")
     if options.certificate:
-        _check_tls(options)
+        _tls_context(options)
 
 
 def is_loopback(host: str) -> bool:
@@ -153,34 +187,34 @@ def bind(options: Options) -> socket.socket:
     return listening
 
 
-def supervise(start: Callable[[], int], processes: int) -> int:
-    """Keep so many processes running until told to stop. The parent never opens the store."""
-    children: set[int] = set()
+def supervise(start: Callable[[int], int], processes: int) -> int:
+    """Keep this many processes running until a signal. The parent never opens the store."""
+    children: dict[int, int] = {}  # process id: its number
     is_leaving = False
 
     def stop(*_: object) -> None:
         nonlocal is_leaving
         is_leaving = True
-        for pid in children:
+        for pid in list(children):
             os.kill(pid, signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    for _ in range(processes):
-        children.add(_fork(start))
+    for number in range(1, processes + 1):
+        children[_fork(start, number)] = number
     while children:
         pid, _ = os.wait()
-        children.discard(pid)
-        if not is_leaving:
+        ended = children.pop(pid, None)
+        if ended is not None and not is_leaving:
             log.error("a server process died: starting another")
             time.sleep(RESTART_PAUSE_SECONDS)
-            children.add(_fork(start))
+            children[_fork(start, ended)] = ended
         if is_leaving:
             stop()
     return 0
 
 
-def _fork(start: Callable[[], int]) -> int:
+def _fork(start: Callable[[int], int], number: int) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -188,7 +222,7 @@ def _fork(start: Callable[[], int]) -> int:
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        code = start()
+        code = start(number)
     except SystemExit:
         code = 0
     except BaseException:
@@ -197,7 +231,7 @@ def _fork(start: Callable[[], int]) -> int:
         os._exit(code)
 
 
-def _check_tls(options: Options) -> None:
+def _tls_context(options: Options) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(str(options.certificate), options.private_key, password="")
@@ -206,21 +240,14 @@ def _check_tls(options: Options) -> None:
             f"{options.certificate} and {options.private_key} must be a certificate and its key, "
             f"without a password, in PEM form"
         ) from None
+    if options.client_ca is None:
+        return context
     try:
-        context.load_verify_locations(options.client_ca or options.certificate)
+        context.load_verify_locations(options.client_ca)
     except ssl.SSLError:
         raise InvalidInput(f"{options.client_ca} must be certificates in PEM form") from None
-
-
-def _tls(options: Options) -> dict[str, object]:
-    if options.certificate is None:
-        return {}
-    return {
-        "ssl_certfile": options.certificate,
-        "ssl_keyfile": options.private_key,
-        "ssl_ca_certs": options.client_ca,
-        "ssl_cert_reqs": ssl.CERT_REQUIRED if options.client_ca else ssl.CERT_NONE,
-    }
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
 def _say_how_open_it_is(store: Store, options: Options) -> None:
@@ -230,6 +257,8 @@ def _say_how_open_it_is(store: Store, options: Options) -> None:
         )
     elif not store.backend.documents(keys.KIND, 1, None):
         log.warning("there is no API key yet: `sprat keys create --role admin` makes one")
+    if options.lifecycle.is_in_vain:
+        log.warning(UNWATCHED)
 
 
 def _without_password(url: str) -> str:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from typing import Any
 
 from sprat.backend import Backend
 from sprat.errors import SpratError
-from sprat.orchestrator import keys, monitor, reaching
+from sprat.lifecycle import UNWATCHED
+from sprat.orchestrator import fleet, keys, monitor, quotas, reaching
 from sprat.orchestrator.addresses import AllowList, Forbidden
 from sprat.orchestrator.arrivals import Arrivals
 from sprat.orchestrator.keys import Keyring
 from sprat.orchestrator.lobby import Lobby
-from sprat.orchestrator.metrics import Metrics, Sample
+from sprat.orchestrator.metrics import Sample
 from sprat.orchestrator.options import Options
 from sprat.orchestrator.reaching import Reached
 from sprat.orchestrator.refusal import Refusal
+from sprat.orchestrator.scrapes import Scrapes
 from sprat.orchestrator.tenancy import TenantBackend
 from sprat.orchestrator.threads import Threads
 from sprat.orchestrator.worker_secret import Secrets
@@ -31,13 +34,18 @@ class State:
         self.backend = backend
         self.options = options
         self.threads = Threads(options.threads)
+        self.under_way = quotas.UnderWay(options.max_connections)
         self.keys = Keyring(backend)
         self.secrets = Secrets(backend)
-        self.lobby = Lobby(backend, self.threads)
-        self.metrics = Metrics()
+        self.pools = quotas.KnownPools(backend)
+        self.lobby = Lobby(backend, self.threads, self.pools)
+        self.scrapes = Scrapes()
         self.hosts = AllowList(options.lifecycle.probe_hosts)
+        self._has_warned = options.lifecycle.is_in_vain  # at the start
         self.openapi = b""
         self.arrivals: Arrivals | None = None  # starts workers, if we do so
+        self.process = f"{socket.gethostname()}:1"  # the host, and which of its server processes
+        self.is_ready_until = 0.0  # that the store answered is known for a moment
         self.is_leaving = False  # shutting down: takes no new workers
         self.requests: dict[tuple[str, str, int], int] = {}  # by method, route and status
         self.request_seconds = 0.0
@@ -54,8 +62,15 @@ class State:
         for task in self._passes:
             task.cancel()
         self.threads.close()
+        self.scrapes.close()
         if self.arrivals is not None:
             self.arrivals.close()
+
+    def endpoint_came(self) -> None:
+        """A worker registered an endpoint. Where none may be probed, the log says so once."""
+        if not self.hosts and not self._has_warned:
+            self._has_warned = True
+            log.warning("a worker registered an endpoint, but %s", UNWATCHED)
 
     def leave(self) -> None:
         """Begin to shut down: whoever waits goes home, new workers are sent away."""
@@ -80,12 +95,18 @@ class State:
         self.request_seconds += seconds
 
     def samples(self) -> list[Sample]:
-        """What this process counted itself."""
+        """What this process counted itself. The label keeps the processes apart that answer at one
+        address: Prometheus would take the numbers of one for those of another."""
+        own = {"process": self.process}
         counted: list[Sample] = [
-            ("http_requests_total", {"method": method, "route": path, "status": str(status)}, n)
+            (
+                "http_requests_total",
+                {**own, "method": method, "route": path, "status": str(status)},
+                n,
+            )
             for (method, path, status), n in self.requests.items()
         ]
-        return [*counted, ("http_request_seconds_total", {}, self.request_seconds)]
+        return [*counted, ("http_request_seconds_total", own, self.request_seconds)]
 
     async def _reap_now_and_then(self) -> None:
         """Dead workers are found even when nobody else looks."""
@@ -98,8 +119,11 @@ class State:
                 if reaped.released or reaped.expired:
                     for pool in await self.threads.run(self.backend.pools):
                         await self.threads.run(self.added, pool)
+                await self.threads.run(fleet.end_replaced, self.backend)
             except SpratError as error:
                 log.warning("no look for dead workers: %s", error)
+            except Exception:
+                log.exception("no look for dead workers")
 
     async def _probe_now_and_then(self) -> None:
         """Watch the workers that have an endpoint, when it is this process's turn."""
@@ -108,10 +132,24 @@ class State:
             await asyncio.sleep(rules.health_check_interval)
             try:
                 if await self.threads.run(monitor.is_our_turn, self.backend, rules):
-                    for part, skip in await self.threads.run(parts, self.backend):
-                        await monitor.tick(part, self.probe, rules, skip=skip)
+                    found = await self.threads.run(parts, self.backend)
+                    # Side by side: endpoints of one tenant that do not answer delay no other's.
+                    await asyncio.gather(*(self._probe_part(part, skip) for part, skip in found))
             except SpratError as error:
                 log.warning("no look at the workers' health: %s", error)
+            except Exception:
+                log.exception("no look at the workers' health")
+
+    async def _probe_part(self, part: Backend, skip: tuple[str, ...]) -> None:
+        """What is wrong in one tenant's part is no reason not to look at the others."""
+        try:
+            rules = self.options.lifecycle
+            most = quotas.MAX_ENDPOINTS if isinstance(part, TenantBackend) else None
+            await monitor.tick(part, self.probe, rules, skip=skip, most=most)
+        except SpratError:
+            raise  # the store does not answer
+        except Exception:
+            log.exception("no look at the health of the workers in a part of the store")
 
     async def probe(self, endpoint: str) -> Reached | None:
         """Ask a worker how it is; None when it does not say, or may not be asked."""

@@ -11,6 +11,8 @@ not exist. A reserved worker is shown as `~ID`.
 
 from __future__ import annotations
 
+import hashlib
+
 from sprat import model, payload
 from sprat.backend import Backend, ClaimRef, WorkerRef
 from sprat.errors import InvalidInput, UnknownItem
@@ -19,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from sprat.orchestrator.quotas import KnownPools
+
 RESERVED = "~"
 PUBLIC_FACTS = ("kind", "durability", "synced", "clock_ahead_seconds")  # about a store
 
@@ -26,8 +30,9 @@ PUBLIC_FACTS = ("kind", "durability", "synced", "clock_ahead_seconds")  # about 
 class TenantBackend(Backend):
     """The verbs of `sprat.backend`, within one tenant's part of a store."""
 
-    def __init__(self, backend: Backend, tenant: str) -> None:
+    def __init__(self, backend: Backend, tenant: str, pools: KnownPools | None = None) -> None:
         self._inner = backend
+        self._pools = pools  # those there are; None: no limit on their number
         self._tenant = tenant
         self._front = f"{tenant}."
 
@@ -37,6 +42,13 @@ class TenantBackend(Backend):
         name = self._front + pool
         if len(name) > payload.MAX_NAME_CHARS:
             raise InvalidInput(f"the pool name {pool[:60]!r} is too long")
+        return name
+
+    def _made_in(self, pool: str) -> str:
+        """As `pool_in`, for a verb that makes the pool if there is none."""
+        name = self.pool_in(pool)
+        if self._pools is not None:
+            self._pools.must_have_room(self._front, name)
         return name
 
     def worker_in(self, worker_id: str) -> str:
@@ -85,15 +97,25 @@ class TenantBackend(Backend):
         )
 
     def _must_be_ours(self, item_ids: Iterable[str]) -> None:
-        for item_id in item_ids:
-            if not self._is_ours(self._inner.item(item_id).pool):
+        ids = list(dict.fromkeys(item_ids))
+        pools = self._inner.pools_of(ids) if ids else ()
+        for item_id, pool in zip(ids, pools, strict=True):
+            if not self._is_ours(pool):
                 raise unknown(item_id)
+
+    def _own(self, item_id: str) -> str:
+        """The id of a new item. Clients choose ids, so that a push can be repeated; the tenant is
+        part of it here, so that the ids of other tenants neither collide nor show. It begins with
+        the time, as it came: neighbours in time stay neighbours in the index."""
+        digest = hashlib.sha256(f"{self._tenant}.{item_id}".encode()).hexdigest()
+        return item_id[:12] + digest[:16]
 
     # -- items ------------------------------------------------------------------------------
 
     def push(self, pool: str, items: Sequence[model.NewItem]) -> list[str]:
         return self._inner.push(
-            self.pool_in(pool), [item.replace(tenant=self._tenant) for item in items]
+            self._made_in(pool),
+            [item.replace(id=self._own(item.id), tenant=self._tenant) for item in items],
         )
 
     def exchange(
@@ -149,12 +171,24 @@ class TenantBackend(Backend):
             raise unknown(item_id)
         return self._item(found)
 
+    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
+        found = self._inner.pools_of(item_ids)
+        return [self._short(pool) if pool and self._is_ours(pool) else None for pool in found]
+
     def items(
         self, pool: str, status: str | None, limit: int, after: str | None
     ) -> list[model.WorkItem]:
         if after is not None:
             self._must_be_ours((after,))
         return list(map(self._item, self._inner.items(self.pool_in(pool), status, limit, after)))
+
+    def find(
+        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
+    ) -> model.Found:
+        if after is not None:
+            self._must_be_ours((after,))
+        answer = self._inner.find(self.pool_in(pool), which, limit, after)
+        return answer.replace(items=tuple(map(self._item, answer.items)))
 
     def counts(self, pool: str) -> model.Counts:
         return self._inner.counts(self.pool_in(pool))
@@ -172,13 +206,13 @@ class TenantBackend(Backend):
         return self._inner.pool_state(self.pool_in(pool)).replace(name=pool)
 
     def configure(self, pool: str, settings: str, version: int | None) -> bool:
-        return self._inner.configure(self.pool_in(pool), settings, version)
+        return self._inner.configure(self._made_in(pool), settings, version)
 
     def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
-        self._inner.pause(self.pool_in(pool), seconds, reason)
+        self._inner.pause(self._made_in(pool), seconds, reason)
 
     def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
-        self._inner.hold_off(self.pool_in(pool), seconds, reason)
+        self._inner.hold_off(self._made_in(pool), seconds, reason)
 
     def request_check(self, pool: str, max_workers: int) -> bool:
         return self._inner.request_check(self.pool_in(pool), max_workers)
@@ -188,6 +222,9 @@ class TenantBackend(Backend):
 
     def purge(self, pool: str, limit: int) -> int:
         return self._inner.purge(self.pool_in(pool), limit)
+
+    def delete_pool(self, pool: str, limit: int) -> bool | None:
+        return self._inner.delete_pool(self.pool_in(pool), limit)
 
     # -- workers ----------------------------------------------------------------------------
 
@@ -274,6 +311,9 @@ class TenantBackend(Backend):
 
     def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
         return self._inner.history(self.pool_in(pool), seconds)
+
+    def totals(self, pool: str) -> model.Totals:
+        return self._inner.totals(self.pool_in(pool))
 
     # -- documents and rates ------------------------------------------------------------------
 

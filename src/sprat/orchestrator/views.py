@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from sprat import model
+from sprat import model, payload
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 NAME = r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$"  # dots alone would be places in a path
@@ -14,6 +14,7 @@ PoolName = Annotated[str, msgspec.Meta(pattern=NAME, max_length=128)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=315_360_000)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 PAGE = 100
+FEW = msgspec.Meta(max_length=payload.MAX_IDS)  # of a list whose entries each cost a look
 
 
 class Page(msgspec.Struct, kw_only=True):

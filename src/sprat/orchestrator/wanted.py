@@ -22,6 +22,12 @@ def decision(backend: Backend, pool: str, group: str | None = None) -> model.Dec
     state = backend.pool_state(pool)
     if not state.version and pool not in backend.pools():
         raise not_found()
+    return of_pool(backend, state, group)
+
+
+def of_pool(backend: Backend, state: model.PoolState, group: str | None = None) -> model.Decision:
+    """As `decision`, for a pool that exists. Blocks."""
+    pool = state.name
     settings = scale_set.in_force(backend, pool, group, state.settings) or state.settings
     seen = insight.observe(Store(backend), pool, settings, group)
     made = policies.decide(seen, settings)

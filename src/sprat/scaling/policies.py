@@ -97,20 +97,25 @@ def wants_history(seen: Snapshot, settings: PoolSettings) -> bool:
 
 def check(settings: PoolSettings) -> None:
     """Refuse options that the policy does not have, or cannot use, in one sentence."""
+    for name, value in settings.policy_options.items():
+        check_option(settings.policy, name, value)
     policy = find(settings.policy)
     try:
-        for name, value in settings.policy_options.items():
-            _check_option(policy, name, value)
         if hasattr(policy, "check"):
             policy.check(settings)
     except InvalidInput as error:
         raise InvalidInput(f"the policy {settings.policy}: {error}") from None
 
 
-def _check_option(policy: Any, name: object, value: object) -> None:
-    if name not in policy.CHECKS:
-        from sprat.scaling.options import nearest
+def check_option(policy_name: str, name: object, value: object) -> None:
+    """Refuse an option that the policy does not have, or a value that it cannot be."""
+    policy = find(policy_name)
+    try:
+        if name not in policy.CHECKS:
+            from sprat.scaling.options import nearest
 
-        known = nearest(name, policy.CHECKS) if policy.CHECKS else ": it has none"
-        raise InvalidInput(f"it has no option {name!r}{known}")
-    policy.CHECKS[name](value, name)
+            known = nearest(name, policy.CHECKS) if policy.CHECKS else ": it has none"
+            raise InvalidInput(f"it has no option {name!r}{known}")
+        policy.CHECKS[name](value, name)
+    except InvalidInput as error:
+        raise InvalidInput(f"the policy {policy_name}: {error}") from None

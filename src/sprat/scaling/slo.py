@@ -21,12 +21,15 @@ REMEMBERS = True  # its decisions have notes for the next one
 HISTORY_SECONDS = 15 * 86400.0  # two weeks, to see a week repeat itself, and the one underway
 
 FREE_START_SECONDS = 1.0  # nobody is let wait for the sake of a start that takes no longer
+SHORTEST_START_SECONDS = 0.001  # a stated start of 0 counts as this: rates are divided by it
 
 
 def cold_start(seen: Snapshot, settings: PoolSettings, own: Options) -> float:
     stated = stated_cold_start(settings, own)
+    if stated is not None:
+        return max(stated, SHORTEST_START_SECONDS)
     # With what this pass sees: the one that measures the first start must not launch without it.
-    return starts.cold_start(starts.noted(seen), settings.launcher) if stated is None else stated
+    return starts.cold_start(starts.noted(seen), settings.launcher)
 
 
 def stated_cold_start(settings: PoolSettings, own: Options) -> float | None:

@@ -7,11 +7,13 @@ from sprat.model import PoolSettings
 from sprat.record import Record
 from sprat.scaling import options
 
+SHORTEST_TARGET_SECONDS = 0.001
+
 
 class Options(Record):
     wait_seconds: float = 30.0
     percentile: float = 95.0  # so many of 100 jobs start within the wait
-    finish_seconds: float | None = None  # instead: all that waits is done so long after it came
+    finish_seconds: float | None = None  # instead: every job is done this long after its push
     cold_start_seconds: float | None = None  # None: as measured
     price_per_worker_hour: float | None = None
     budget_per_hour: float | None = None
@@ -32,10 +34,16 @@ def _some(check: options.Check) -> options.Check:
     return check_some
 
 
+def _target(value: object, name: str) -> None:
+    options.seconds(value, name)
+    if float(value) < SHORTEST_TARGET_SECONDS:  # type: ignore[arg-type]  # checked to be a number
+        raise InvalidInput(f"{name} must be at least {SHORTEST_TARGET_SECONDS:g} seconds")
+
+
 CHECKS: dict[str, options.Check] = {
-    "wait_seconds": _some(options.seconds),
+    "wait_seconds": _target,
     "percentile": _percentile,
-    "finish_seconds": options.optional(_some(options.seconds)),
+    "finish_seconds": options.optional(_target),
     "cold_start_seconds": options.optional(options.seconds),
     "price_per_worker_hour": options.optional(_some(options.number(1e9))),
     "budget_per_hour": options.optional(options.number(1e12)),

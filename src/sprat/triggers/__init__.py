@@ -7,7 +7,7 @@ A push never waits for one: a trigger of type `subprocess` runs in a process of 
 
 from __future__ import annotations
 
-from sprat import model
+from sprat import jsontext, model
 from sprat.errors import InvalidInput, SpratError
 from sprat.launcher import open_launcher
 from sprat.scaling.brake import pause_left
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sprat.model import PoolSettings
     from sprat.store import Store
 
+EMPTY = "pool-empty"  # documents: how many items were finished when a pool was last empty
 GATHER_SECONDS = 0.2  # a storm of pushes runs a trigger in the loop once in so long
 SAME_MOMENT_SECONDS = 60.0  # in which a pool with as many finished items has not moved
 
@@ -120,11 +121,11 @@ def _is_newly_empty(store: Store, pool: str) -> bool:
     if counts.pending or counts.claimed:
         return False
     finished = str(counts.total - counts.backlog)
-    seen = store.backend.document("pool-empty", pool)
+    seen = store.backend.document(EMPTY, pool)
     if seen is not None and seen.body == finished:
         return False
     version = 0 if seen is None else seen.version
-    return store.backend.put("pool-empty", pool, finished, version, SAME_MOMENT_SECONDS)
+    return store.backend.put(EMPTY, pool, finished, version, SAME_MOMENT_SECONDS)
 
 
 # -- in the loop --------------------------------------------------------------------------------
@@ -167,6 +168,6 @@ def _log(what: str, error: SpratError) -> None:
 
     sentence = f"{what}: {error}"
     if sentence not in _refused:
-        logging.getLogger("sprat").warning("%s", sentence)
+        logging.getLogger("sprat").warning("%s", jsontext.printable(sentence))
     if isinstance(error, InvalidInput):
         _refused.add(sentence)

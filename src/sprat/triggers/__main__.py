@@ -6,6 +6,7 @@ import json
 import sys
 
 from sprat.errors import InvalidInput, SpratError
+from sprat.jsontext import printable
 from sprat.triggers.function import handler
 
 
@@ -14,7 +15,7 @@ def main() -> int:
     try:
         answer = handler(_event(text))
     except SpratError as error:
-        sys.stderr.write(f"sprat: {error}\n")
+        sys.stderr.write(f"sprat: {printable(str(error))}\n")
         return 2
     sys.stdout.write(json.dumps(answer) + "\n")
     return 1 if answer.get("batchItemFailures") or answer.get("statusCode", 200) >= 400 else 0

@@ -1,7 +1,7 @@
 """Firing a trigger: a scaling pass, a reaper's pass, a machine or a command, with a time limit.
 
 A machine or command runs in a process group of its own that is killed when its time is over. It
-gets the trigger's input as JSON (a command on its standard input), with the event and the pool in
+gets the trigger's input as JSON on its standard input, with the event and the pool in
 it, and of the environment what workers get. What it prints goes to standard error.
 
     python -m sprat.triggers.firing NAME EVENT [POOL]       the store's URL is in SPRAT_URL
@@ -16,6 +16,7 @@ from sprat import checker, jsontext, model, payload, reaper
 from sprat.errors import InvalidInput, SpratError
 from sprat.launchers.process import environment, run_apart
 from sprat.record import Record
+from sprat.retry import stopped_after
 from sprat.settings import has_processor, require_processor
 from sprat.store import open_store
 from sprat.trigger import REAPER, Trigger
@@ -116,7 +117,8 @@ def report(store: Store, trigger: Trigger, event: str, pool: str) -> None:
     if not fired.ok:
         import logging
 
-        logging.getLogger("sprat").warning("trigger %s failed: %s", fired.trigger, fired.said)
+        said = jsontext.printable(fired.said)
+        logging.getLogger("sprat").warning("trigger %s failed: %s", fired.trigger, said)
 
 
 def main() -> int:
@@ -195,16 +197,17 @@ def _run(
         "SPRAT_EVENT": about.event,
         "SPRAT_POOL": about.pool or "",
     }
-    command = list(trigger.command or _machine(trigger, text))
+    command = list(trigger.command or _machine(trigger))
     said = run_limited(command, text=text, env=env, directory=trigger.directory, seconds=seconds)
     if trigger.machine:
         said = said.replace(command[0], f"the machine {trigger.machine}")
     return about.replace(ok=not said, said=said or "done")
 
 
-def _machine(trigger: Trigger, text: str) -> list[str]:
+def _machine(trigger: Trigger) -> list[str]:
+    """Its input comes on standard input: every user of the machine can read command lines."""
     begin = [sys.executable, "-P", "-m", "sprat.run", "--machine", str(trigger.machine)]
-    return [*begin, "--input", text, "--execution-id", payload.new_id()]
+    return [*begin, "--input", "-", "--execution-id", payload.new_id()]
 
 
 def run_limited(
@@ -242,7 +245,7 @@ def run_limited(
                 os.killpg(process.pid, signal.SIGKILL)
                 if not isinstance(error, subprocess.TimeoutExpired):
                     raise
-                return f"stopped after its {seconds:g} seconds were over"
+                return stopped_after(seconds)
     except OSError as error:
         return f"{command[0]} cannot be started: {error.strerror}"
     return f"{command[0]} exited with code {process.returncode}" if process.returncode else ""

@@ -8,8 +8,8 @@ before the function's time is over:
 - a schedule (EventBridge): a tick, or the trigger that its detail names
 - anything else, a plain mapping: `{"trigger": NAME}`, `{"pool": NAME}` for a pass, `{}` for a tick
 
-The store is named by SPRAT_URL. The same as a container's command: `python -m sprat.triggers`, with
-the event as JSON on its standard input.
+The store is named by SPRAT_URL or by the sprat.yml of the working directory. The same as a
+container's command: `python -m sprat.triggers`, with the event as JSON on its standard input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 
 from sprat import jsontext
-from sprat.config import nearest
+from sprat.config import named_store, nearest
 from sprat.errors import InvalidInput, SpratError
 from sprat.store import open_store
 from sprat.trigger import LAMBDA, Trigger
@@ -43,9 +43,9 @@ def handler(event: Any, context: Any = None) -> dict[str, Any]:
     counts it as failed; a request gets its answer as a response."""
     if not isinstance(event, dict):
         raise InvalidInput(f"an event is a mapping, not {type(event).__name__}")
-    url = os.environ.get("SPRAT_URL", "")
-    if not url:
-        raise InvalidInput("SPRAT_URL is not set: it names the store")
+    url = named_store(os.environ)
+    if url is None:
+        raise InvalidInput("SPRAT_URL is not set, and there is no sprat.yml here: name the store")
     left = _seconds_left(context)
     with open_store(url) as store:
         if isinstance(event.get("Records"), list):
@@ -117,7 +117,9 @@ def _message(store: Store, body: str, left: Callable[[], float]) -> bool:
     except (SpratError, ValueError, RecursionError) as error:
         import logging
 
-        logging.getLogger("sprat").warning("a message was not understood: %s", error)
+        logging.getLogger("sprat").warning(
+            "a message was not understood: %s", jsontext.printable(str(error))
+        )
         return False
     return True
 

@@ -38,6 +38,7 @@ class _Request(BoundedRequest):
         if len(length) > 9 or int(length) > webhook.MAX_BODY_BYTES:
             return self.say_json(413, {"error": f"at most {webhook.MAX_BODY_BYTES} bytes"})
         body = self.rfile.read(int(length))
+        self.server.has_read(self.connection)
         with self.server.turns:
             answer = webhook.receive(
                 self.server.store,

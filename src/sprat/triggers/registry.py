@@ -28,7 +28,7 @@ def stored(store: Store, name: str) -> Trigger | None:
         found = store.backend.document(KIND, payload.pool_name(name))
     except InvalidInput:
         return None
-    return None if found is None else _read(found.body)
+    return None if found is None else read(found.body)
 
 
 def find(store: Store, name: str) -> Trigger:
@@ -49,7 +49,7 @@ def every(store: Store) -> list[Trigger]:
     found: list[Trigger] = []
     after = None
     while page := store.backend.documents(KIND, PAGE, after):
-        found += [_read(document.body) for document in page]
+        found += [read(document.body) for document in page]
         after = page[-1].name
     return found
 
@@ -145,9 +145,14 @@ def _plain(trigger: Trigger) -> dict[str, object]:
     return values
 
 
-def _read(body: str) -> Trigger:
-    """A stored trigger; names that only a newer sprat knows are left alone."""
-    values = jsontext.loads(body)
+def read(body: str) -> Trigger:
+    """A stored trigger, or InvalidInput. Names that only a newer sprat knows are left alone."""
+    try:
+        values = jsontext.loads(body)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise InvalidInput("a stored trigger must be the JSON text of one object")
     known = Trigger._names
     given = {k: v for k, v in values.items() if k in known and v is not None and v != []}
     return checked(given)

@@ -3,7 +3,9 @@ HTTP, function.py behind somebody's gateway, and the orchestrator may do the sam
 
     POST /triggers/NAME
     Sprat-Timestamp: seconds since 1970
-    Sprat-Signature: v1=HMAC-SHA256(secret, timestamp + "." + body), in hexadecimal
+    Sprat-Signature: v2=HMAC-SHA256(secret, timestamp + "\\n" + NAME + "\\n" + body), in hexadecimal
+
+The name is part of it: a request for one trigger fires no other that has the same secret.
 
 The secret is in the environment of who answers, under the name that the trigger gives. A request
 is good for WINDOW_SECONDS around its timestamp, and once: the store keeps its signature meanwhile.
@@ -37,6 +39,10 @@ MAX_BODY_BYTES = 64 * 1024
 MIN_SECRET_CHARS = 16
 SEEN = "webhook-seen"
 EVENT = "webhook"
+_OLD = (
+    "a v1 signature does not cover the trigger's name: "
+    "sign timestamp, name and body, each on a line of its own, as v2"
+)
 
 
 class Answer(Record):
@@ -46,10 +52,10 @@ class Answer(Record):
     said: Mapping[str, Any]
 
 
-def sign(secret: str, timestamp: int, body: bytes) -> str:
-    """The value of the signature header."""
-    message = str(timestamp).encode() + b"." + body
-    return "v1=" + hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
+def sign(secret: str, name: str, *, timestamp: int, body: bytes) -> str:
+    """The value of the signature header of a request to the trigger of this name."""
+    message = f"{timestamp}\n{name}\n".encode() + body
+    return "v2=" + hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
 
 
 def secret_of(trigger: Trigger, environment: Mapping[str, str]) -> str:
@@ -89,6 +95,8 @@ def receive(
         return _refused(400, f"{TIMESTAMP} is seconds since 1970")
     if abs((time.time() if now is None else now) - int(timestamp)) > WINDOW_SECONDS:
         return _refused(401, f"{TIMESTAMP} is more than {WINDOW_SECONDS:g} seconds off")
+    if signature.startswith("v1="):
+        return _refused(401, _OLD)
     trigger = registry.stored(store, path.removeprefix(PATH))
     if trigger is None or not _is_signed(trigger, int(timestamp), body, signature):
         return _refused(401, "the signature is wrong")
@@ -115,7 +123,7 @@ def _is_signed(trigger: Trigger, timestamp: int, body: bytes, signature: str) ->
 
         logging.getLogger("sprat").warning("%s", error)  # ours to mend, not theirs to know
         return False
-    wanted = sign(secret, timestamp, body)
+    wanted = sign(secret, trigger.name, timestamp=timestamp, body=body)
     return hmac.compare_digest(wanted.encode(), signature.encode("utf-8", "replace"))
 
 

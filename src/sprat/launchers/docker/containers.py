@@ -138,6 +138,7 @@ def _environment(url: str, settings: PoolSettings, options: Options) -> dict[str
         **options.environment,
         **{name: os.environ[name] for name in settings.environment if name in os.environ},
         **({"SPRAT_API_KEY": key} if key else {}),
+        **({"SPRAT_ALLOW_HTTP": "1"} if os.environ.get("SPRAT_ALLOW_HTTP") == "1" else {}),
         "SPRAT_URL": url,
         "SPRAT_DIRECTORY": options.directory,
     }

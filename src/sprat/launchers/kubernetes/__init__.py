@@ -75,6 +75,7 @@ def _order(cluster: Cluster, url: str, pool: str, options: modes.Options) -> Ord
         mark=cluster.mark,
         owner=None,
         has_key=bool(os.environ.get("SPRAT_API_KEY")) and url.startswith("http"),
+        allows_http=os.environ.get("SPRAT_ALLOW_HTTP") == "1",
     )
     check_reach(order)
     return order if options.owner is None else order.replace(owner=_owner(cluster, options.owner))

@@ -43,6 +43,7 @@ class Order(Record):
     mark: str  # of the cluster
     owner: Mapping[str, Any] | None = None  # who is deleted takes them along
     has_key: bool = False  # whether we use an API key ourselves
+    allows_http: bool = False  # whether we may use http:// outside this machine ourselves
 
 
 def pod(order: Order, worker_id: str) -> dict[str, Any]:
@@ -169,6 +170,8 @@ def _env(order: Order, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "valueFrom": {"secretKeyRef": {"name": secret, "key": "SPRAT_URL"}},
         },
     ]
+    if order.allows_http:
+        ours.append({"name": "SPRAT_ALLOW_HTTP", "value": "1"})
     names = {one["name"] for one in ours}
     return [*(one for one in given if one.get("name") not in names), *ours]
 

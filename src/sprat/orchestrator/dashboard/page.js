@@ -68,7 +68,7 @@ function pools(seen) {
     ...[["pool"], ["waiting", "number"], ["running", "number"], ["done", "number"], ["poisoned", "number"]],
     ...[["workers", "number"], ["oldest waits", "number"], ["wait p95", "number"], ["run p50", "number"]],
   ];
-  const view = [table(heads, rows, "No pools yet. A first push makes one: sprat push POOL '{}'")];
+  const view = [table(heads, rows, "No pools yet. A first push makes one: sprat push POOL '{}' --create")];
   if (seen.more) view.push(el("p", { class: "soft" }, `The first ${MOST_POOLS} pools.`));
   return view;
 }

@@ -14,7 +14,7 @@ import msgspec
 from sprat import jsontext, model, payload
 from sprat.backend import ClaimRef, WorkerRef
 from sprat.errors import InvalidInput
-from sprat.orchestrator import checks, shape, views
+from sprat.orchestrator import admission, audit, checks, shape, views
 from sprat.orchestrator.roles import CONTROLLER, VIEWER, WORKER
 from sprat.orchestrator.route import Call, Table
 from sprat.registry import MAX_LEASE_SECONDS
@@ -66,13 +66,13 @@ class Exchange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Settle what is done and claim the next, in one step."""
 
     worker_id: views.Name
-    settlements: list[Settled] = []
+    settlements: Annotated[list[Settled], views.FEW] = []
     count: Count = 1
     wait_seconds: Wait = 0.0
 
 
 class Settlements(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    settlements: list[Settled]
+    settlements: Annotated[list[Settled], views.FEW]
 
 
 class Exchanged(msgspec.Struct, kw_only=True):
@@ -91,7 +91,7 @@ class Beat(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Signs of life: what to remember about the worker, and which claims it believes to have."""
 
     metadata: dict[str, Any] = {}
-    holding: list[Held] = []
+    holding: Annotated[list[Held], views.FEW] = []
 
 
 class Progress(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -137,7 +137,10 @@ async def exchange(call: Call) -> Any:
     """Settle finished jobs and claim the next ones; one durable write a job."""
     asked = call.body
     settlements = tuple(_settlement(one) for one in asked.settlements)
-    return await _claim(call, asked, settlements)
+    count = await call.run(
+        admission.claims_allowed, call.state, asked.count, has_news=bool(settlements)
+    )
+    return await _claim(call, count, settlements)
 
 
 @table(
@@ -151,7 +154,7 @@ async def exchange(call: Call) -> Any:
 )
 async def claim(call: Call) -> Any:
     """Claim jobs, waiting for work if there is none."""
-    return await _claim(call, call.body, ())
+    return await _claim(call, call.body.count, ())
 
 
 @table(
@@ -204,7 +207,6 @@ async def report_progress(call: Call) -> Any:
     roles=(WORKER,),
     body=NewWorker,
     answer=Registered,
-    limited=False,
     example={"worker_id": "w1", "capabilities": ["gpu"], "lease_seconds": 30},
 )
 async def register_polling_worker(call: Call) -> Any:
@@ -264,23 +266,26 @@ async def list_pool_workers(call: Call) -> Any:
 # -- steps --------------------------------------------------------------------------------------
 
 
-async def _claim(call: Call, asked: Any, settlements: tuple[model.Settlement, ...]) -> Any:
+async def _claim(call: Call, count: int, settlements: tuple[model.Settlement, ...]) -> Any:
     """Claim now, or when there is work, until the time is up or the worker has to leave."""
+    asked = call.body
     pool = payload.pool_name(call.path["pool"])
     given = WorkerRef(worker_id=payload.worker_id(asked.worker_id))
     ref, full = await call.run(lambda: (call.speaks_for(given), call.full_worker(given.worker_id)))
     loop = asyncio.get_running_loop()
     end = loop.time() + min(asked.wait_seconds, call.state.options.max_wait_seconds)
     exchange = call.backend.exchange
-    answer = await call.run(exchange, pool, ref, settlements=settlements, claim=asked.count)
+    answer = await call.run(exchange, pool, ref, settlements=settlements, claim=count)
     if settlements:
         call.state.lobby.changed(call.full_pool(pool))
     settled = list(answer.settled)
-    while asked.count and not answer.items and (left := end - loop.time()) > 0:
+    while count and not answer.items and (left := end - loop.time()) > 0:
         lobby_ref = ref.replace(worker_id=full)
-        if not await call.state.lobby.wait(call.full_pool(pool), lobby_ref, left):
+        if not await call.state.lobby.wait(
+            call.full_pool(pool), lobby_ref, left, call.caller.tenant
+        ):
             break
-        answer = await call.run(exchange, pool, ref, claim=asked.count)
+        answer = await call.run(exchange, pool, ref, claim=count)
     return {"settled": settled, "jobs": [views.claimed(item) for item in answer.items]}
 
 
@@ -305,9 +310,9 @@ def _register(call: Call) -> Any:
         pool_id=payload.pool_name(call.path["pool"]),
         host=payload.error_text(asked.host),
         pid=asked.pid,
-        capabilities=tuple(payload.label(one, "capability") or "" for one in asked.capabilities),
+        capabilities=payload.capabilities(asked.capabilities),
         lease_seconds=asked.lease_seconds,
-        metadata=jsontext.loads(payload.encode(asked.metadata, "metadata")),
+        metadata=jsontext.loads(payload.metadata(asked.metadata)),
     )
     made = call.backend.register(registration)
     full = call.full_worker(made.worker_id)
@@ -320,7 +325,7 @@ def _beat(call: Call) -> Any:
     asked = call.body
     ref = call.speaks_for(WorkerRef(worker_id=payload.worker_id(call.path["worker_id"])))
     holding = [ClaimRef(item_id=one.id, token=one.token) for one in asked.holding]
-    metadata = payload.encode(asked.metadata, "metadata") if asked.metadata else None
+    metadata = payload.metadata(asked.metadata) if asked.metadata else None
     return shape.plain(call.backend.heartbeat(ref, metadata, holding))
 
 
@@ -329,5 +334,6 @@ def _drain(call: Call) -> bool:
     told = call.backend.update_status(
         WorkerRef(worker_id=worker_id), model.TERMINATING, reason=f"drained by {call.caller.key_id}"
     )
+    audit.note(call.backend, call.caller, "drain", worker_id, answer=told)
     call.state.lobby.told(call.full_worker(worker_id))
     return told

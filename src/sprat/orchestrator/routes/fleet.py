@@ -1,15 +1,25 @@
-"""Workers that register themselves with an endpoint: the registration API of seed 002."""
+"""Workers that register themselves with an endpoint."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
 
-from sprat import jsontext, model, payload
+from sprat import model, payload
 from sprat.backend import WorkerRef
 from sprat.errors import InvalidInput, UnknownWorker
-from sprat.orchestrator import fleet, outcomes, reconciling, views, worker_secret
+from sprat.orchestrator import (
+    addresses,
+    audit,
+    fleet,
+    monitor,
+    outcomes,
+    quotas,
+    reconciling,
+    views,
+)
 from sprat.orchestrator.roles import CONTROLLER, VIEWER, WORKER
 from sprat.orchestrator.route import Call, Table
 
@@ -33,7 +43,7 @@ class Registration(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     endpoint_url: Annotated[str, msgspec.Meta(pattern=ENDPOINT, max_length=500)]
     capabilities: dict[str, Any] | list[views.Name] | None = None
     current_operation_id: views.Name | None = None
-    completed_operations: list[CompletedOperation] = []
+    completed_operations: Annotated[list[CompletedOperation], views.FEW] = []
 
 
 class RegisteredWorker(msgspec.Struct, kw_only=True):
@@ -79,7 +89,6 @@ class RegisteredWorkers(msgspec.Struct, kw_only=True):
     roles=(WORKER,),
     body=Registration,
     answer=Registered,
-    limited=False,
     example={
         "worker_id": "backtest-worker-1",
         "worker_type": "backtesting",
@@ -129,6 +138,8 @@ async def list_workers(call: Call) -> Any:
 async def get_worker(call: Call) -> Any:
     """One worker."""
     found = await call.run(_live, call)
+    if fleet.is_replaced(found):
+        raise UnknownWorker(f"there is another worker at the endpoint of {found.worker_id!r}")
     return fleet.view(found, await call.run(fleet.health, call.backend, found.worker_id))
 
 
@@ -138,6 +149,10 @@ async def get_worker(call: Call) -> Any:
 def _register(call: Call) -> Any:
     asked, backend = call.body, call.backend
     worker_id = payload.worker_id(asked.worker_id)
+    try:
+        addresses.read(asked.endpoint_url)
+    except addresses.Forbidden as error:
+        raise InvalidInput(f"endpoint_url: {error}") from None
     current = _proven(call, worker_id)
     settled = reconciling.settle_finished(
         backend,
@@ -146,6 +161,7 @@ def _register(call: Call) -> Any:
         is_proven=current is not None,
     )
     made = _made(call, worker_id, current)
+    call.state.endpoint_came()
     full = call.full_worker(worker_id)
     call.state.lobby.told(full)
     return {
@@ -166,33 +182,58 @@ def _made(call: Call, worker_id: str, current: model.WorkerRecord | None) -> mod
         "capabilities": {} if asked.capabilities is None else asked.capabilities,
         "current_operation_id": asked.current_operation_id,
     }
-    payload.encode(facts, "metadata")
+    payload.metadata(facts)
     names = asked.capabilities if isinstance(asked.capabilities, list) else ()
-    if (
-        current is not None
-        and current.pool_id == asked.worker_type
-        and current.metadata.get("endpoint_url") == asked.endpoint_url
-        and current.capabilities == tuple(names)
-    ):
-        fleet.refresh(call.backend, current, facts)
+
+    def may_end(other: str) -> bool:
+        return call.caller.is_admin or _proven(call, other) is not None
+
+    if current is not None and _is_same(current, asked, names):
+        fleet.refresh(call.backend, current, facts, may_end)
         return call.backend.worker(worker_id) or current
+    if call.caller.tenant is not None:
+        _must_have_room(call, worker_id)
     registration = model.WorkerRegistration(
         worker_id=worker_id,
         pool_id=asked.worker_type,
-        capabilities=tuple(payload.label(one, "capability") or "" for one in names),
+        capabilities=payload.capabilities(names),
         metadata=facts,
     )
-    return fleet.register(call.backend, registration, asked.endpoint_url)
+    return fleet.register(call.backend, registration, asked.endpoint_url, may_end)
+
+
+def _must_have_room(call: Call, worker_id: str) -> None:
+    """Refuse one more endpoint to a tenant that has as many as it may have."""
+    others = [
+        one
+        for one in monitor.serving(call.backend)
+        if one.worker_id != worker_id
+        and one.metadata["endpoint_url"] != call.body.endpoint_url  # it would be replaced
+    ]
+    if len(others) >= quotas.MAX_ENDPOINTS:
+        raise InvalidInput(
+            f"a tenant has at most {quotas.MAX_ENDPOINTS:,} workers with an endpoint: deregister "
+            f"one, or let workers poll"
+        )
+
+
+def _is_same(current: model.WorkerRecord, asked: Registration, names: Iterable[str]) -> bool:
+    """Whether the registration repeats what is known, but for an endpoint that another took."""
+    is_there = current.metadata.get("endpoint_url") == asked.endpoint_url
+    return (
+        current.pool_id == asked.worker_type
+        and current.capabilities == tuple(names)
+        and (is_there or fleet.is_replaced(current))
+    )
 
 
 def _proven(call: Call, worker_id: str) -> model.WorkerRecord | None:
     """The worker as it is, if whoever registers proves to be its current incarnation."""
-    secret = call.headers.get(worker_secret.HEADER)
-    found = None if secret is None else call.backend.worker(worker_id)
-    if secret is None or found is None or found.status != model.ACTIVE:
+    incarnation = call.proven(WorkerRef(worker_id=worker_id))
+    found = None if incarnation is None else call.backend.worker(worker_id)
+    if found is None or found.status != model.ACTIVE or found.incarnation != incarnation:
         return None
-    proven = call.state.secrets.proven(call.full_worker(worker_id), secret.decode("latin-1"))
-    return found if proven == found.incarnation else None
+    return found
 
 
 def _ended(given: CompletedOperation) -> model.Settlement:
@@ -202,9 +243,12 @@ def _ended(given: CompletedOperation) -> model.Settlement:
 
 def _deregister(call: Call) -> Any:
     worker_id = _live(call).worker_id
-    call.speaks_for(WorkerRef(worker_id=worker_id), CONTROLLER)
+    ref = call.speaks_for(WorkerRef(worker_id=worker_id), CONTROLLER)
+    is_itself = call.proven(ref) is not None
     if not fleet.end(call.backend, worker_id, "deregistered"):
         raise UnknownWorker(f"there is no worker {worker_id!r}")
+    if not is_itself:
+        audit.note(call.backend, call.caller, "deregister", worker_id)
     call.state.lobby.told(call.full_worker(worker_id))
     return {"deregistered": True}
 
@@ -225,12 +269,11 @@ def _list(call: Call) -> Any:
     found = backend.workers(
         model.WorkerFilter(pool_id=pool, status=(model.ACTIVE, model.TERMINATING))
     )
-    known = {
-        one.name: fleet.Health(**jsontext.loads(one.body))
-        for one in backend.documents(fleet.HEALTH, 10_000, None)
-    }
+    known = {one.name: fleet.read(one) for one in backend.documents(fleet.HEALTH, 10_000, None)}
     seen = {
-        one.worker_id: fleet.view(one, known.get(one.worker_id, fleet.Health())) for one in found
+        one.worker_id: fleet.view(one, known.get(one.worker_id, fleet.Health()))
+        for one in found
+        if not fleet.is_replaced(one)
     }
     fit = [i for i, one in seen.items() if asked.status in (None, one["status"])]
     ids, following = views.after(sorted(fit), asked)

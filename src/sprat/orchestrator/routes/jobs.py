@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from sprat import model, payload
+from sprat import finding, jsontext, model, payload, tenant_limit
 from sprat.errors import InvalidInput, SpratError, UnknownItem
-from sprat.orchestrator import audit, bodies, views
+from sprat.orchestrator import audit, bodies, pages, views
 from sprat.orchestrator.refusal import Refusal, of_error
 from sprat.orchestrator.roles import PUSHER, VIEWER
-from sprat.orchestrator.route import Call, Table
+from sprat.orchestrator.route import Answer, Call, Table
 from sprat.orchestrator.shape import Whole
 
 table = Table("jobs")
 
 STREAM_BATCH = 500  # lines that are stored in one step
+STEP = 1000  # jobs that a filter changes in one request
 MAX_LINE_BYTES = 2 * payload.MAX_BYTES  # of a stream
 
 
@@ -27,7 +28,8 @@ class NewJob(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     data: Any
     priority: Whole = 0
     delay: views.Seconds = 0.0
-    max_retries: Whole = model.MAX_RETRIES
+    max_attempts: Whole | None = None  # 3
+    max_retries: Whole | None = None  # an alias of max_attempts
     tenant: str | None = None
     group: str | None = None
     key: str | None = None
@@ -53,15 +55,37 @@ class Streamed(msgspec.Struct, kw_only=True):
 
 
 class Chosen(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    ids: list[views.Name]
+    """Jobs by their ids, or those that fit all of the other fields, as for a list of jobs."""
+
+    ids: Annotated[list[views.Name], views.FEW] | None = None
+    status: str | None = None
+    error: str | None = None
+    key: str | None = None
+    tenant: str | None = None
+    older: views.Seconds | None = None
+    newer: views.Seconds | None = None
+    after: views.Name | None = None
 
 
 class Changed(msgspec.Struct, kw_only=True):
+    """How many were changed. Jobs are looked through a stretch at a time: `next` is the value of
+    `after` for the next stretch, null at the end."""
+
     changed: int
+    next: str | None = None
 
 
 class JobsPage(views.Page, kw_only=True):
+    """`status` is a word of either kind (failed or poisoned), `error` a text within the error;
+    `older` and `newer` are seconds since the push."""
+
     status: str | None = None
+    error: str | None = None
+    key: str | None = None
+    tenant: str | None = None
+    older: views.Seconds | None = None
+    newer: views.Seconds | None = None
+    newest: bool = False
 
 
 EXAMPLE = {"data": {"paper": "2401.00001"}, "priority": 5, "key": "2401.00001"}
@@ -113,7 +137,7 @@ async def stream_jobs(call: Call) -> Any:
     batch: list[NewJob] = []
     try:
         async for line in _lines(call.stream):
-            batch.append(_job(line, pushed + len(batch) + 1))
+            batch.append(await _job(line, pushed + len(batch) + 1))
             if len(batch) == STREAM_BATCH:
                 pushed += len(await _push(call, batch))
                 batch = []
@@ -133,15 +157,19 @@ async def stream_jobs(call: Call) -> Any:
     refusals=(404,),
 )
 async def list_jobs(call: Call) -> Any:
-    """Jobs in order of arrival, page by page."""
+    """Jobs in order of arrival, or newest first, page by page; filters are by status, error, key,
+    tenant and age. With a filter, and at 8 MiB, a page ends before it has `limit` jobs."""
     asked = call.query
-    if asked.status is not None and asked.status not in model.ITEM_STATUSES:
-        raise InvalidInput(f"unknown status: one of {', '.join(model.ITEM_STATUSES)}")
+    wanted = _wanted(asked, asked.status, newest=asked.newest)
     pool = payload.pool_name(call.path["pool"])
     cursor = payload.label(asked.after, "cursor")
-    found = await call.run(call.backend.items, pool, asked.status, asked.limit + 1, cursor)
-    shown, more = views.cut(found, asked.limit)
-    return {"jobs": [views.job(item) for item in shown], "next": shown[-1].id if more else None}
+    if finding.is_plain(wanted):
+        read = pages.items(call.backend, pool, wanted.status)
+    else:
+        read = pages.finds(call.backend, pool, wanted)
+    texts, following = await call.run(pages.page, read, asked.limit, cursor, views.job)
+    ends = jsontext.dumps({"next": following}).encode()
+    return Answer(body=b'{"jobs":' + pages.listed(texts) + b"," + ends[1:])
 
 
 @table(
@@ -169,8 +197,9 @@ async def get_job(call: Call) -> Any:
     example={"ids": ["018f6a0e4b7d3c0f9a8b7c6d5e4f"]},
 )
 async def cancel_jobs(call: Call) -> Any:
-    """End jobs that are not finished; a running one loses its claim."""
-    return await call.run(_change, call, call.backend.cancel, "cancel")
+    """End jobs that are not finished; a running one loses its claim. By ids, or all that fit a
+    filter: those that wait, unless `status` names others."""
+    return await call.run(_change, call, call.backend.cancel, "cancel", model.PENDING)
 
 
 @table(
@@ -183,20 +212,46 @@ async def cancel_jobs(call: Call) -> Any:
     example={"ids": ["018f6a0e4b7d3c0f9a8b7c6d5e4f"]},
 )
 async def requeue_jobs(call: Call) -> Any:
-    """Make poisoned, cancelled and backlog jobs pending again."""
-    return await call.run(_change, call, call.backend.requeue, "requeue")
+    """Make poisoned, cancelled and backlog jobs pending again. By ids, or all that fit a filter:
+    those that failed, unless `status` names others."""
+    return await call.run(_change, call, call.backend.requeue, "requeue", model.POISONED)
 
 
 # -- steps --------------------------------------------------------------------------------------
 
 
-def _change(call: Call, verb: Any, act: str) -> Any:
+def _change(call: Call, verb: Any, act: str, status: str) -> Any:
     pool = payload.pool_name(call.path["pool"])
-    ids = tuple(payload.label(one, "job id") for one in call.body.ids)
+    ids, following = _chosen(call, pool, status)
     changed = verb(pool, ids)
     audit.note(call.backend, call.caller, act, pool, ids=ids[:100], changed=changed)
     call.state.added(call.full_pool(pool))
-    return {"changed": changed}
+    return {"changed": changed, "next": following}
+
+
+def _chosen(call: Call, pool: str, status: str) -> tuple[tuple[str, ...], str | None]:
+    """The ids of the jobs that are meant, and where to go on."""
+    asked = call.body
+    wanted = _wanted(asked, asked.status)
+    if (asked.ids is None) == (wanted == model.ItemFilter()):
+        raise InvalidInput("name jobs by their ids, or by a filter: one of the two")
+    if asked.ids is not None:
+        return tuple(dict.fromkeys(payload.label(one, "job id") or "" for one in asked.ids)), None
+    wanted = _wanted(asked, asked.status or status)
+    read = pages.finds(call.backend, pool, wanted)
+    return pages.ids(read, STEP, payload.label(asked.after, "cursor"))
+
+
+def _wanted(asked: Any, status: str | None, *, newest: bool = False) -> model.ItemFilter:
+    return finding.which(
+        status,
+        error=asked.error,
+        key=asked.key,
+        tenant=asked.tenant,
+        older_seconds=asked.older,
+        newer_seconds=asked.newer,
+        newest=newest,
+    )
 
 
 async def _push(call: Call, jobs: list[NewJob]) -> list[str]:
@@ -207,7 +262,9 @@ async def _push(call: Call, jobs: list[NewJob]) -> list[str]:
 
 def _store(call: Call, jobs: list[NewJob]) -> list[str]:
     pool = payload.pool_name(call.path["pool"])
-    ids = call.backend.push(pool, [_item(one) for one in jobs])
+    items = [_item(one) for one in jobs]
+    tenant_limit.before_push(call.backend, pool, items, call.caller.tenant)
+    ids = call.backend.push(pool, items)
     call.state.added(call.full_pool(pool))
     return ids
 
@@ -215,6 +272,7 @@ def _store(call: Call, jobs: list[NewJob]) -> list[str]:
 def _item(given: NewJob) -> model.NewItem:
     return payload.new_item(
         given.data,
+        max_attempts=given.max_attempts,
         max_retries=given.max_retries,
         priority=given.priority,
         delay=given.delay,
@@ -226,23 +284,26 @@ def _item(given: NewJob) -> model.NewItem:
 
 
 async def _lines(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    rest = b""
+    rest = bytearray()
     async for part in stream:
-        *lines, rest = (rest + part).split(b"\n")
-        for line in lines:
-            if line.strip():
+        ended, newline, begun = part.rpartition(b"\n")
+        rest += ended
+        if newline:
+            for line in filter(bytes.strip, bytes(rest).strip().split(b"\n")):
                 yield line
+            rest.clear()
+        rest += begun
         if len(rest) > MAX_LINE_BYTES:
             raise bodies.too_large(MAX_LINE_BYTES)
     if rest.strip():
-        yield rest
+        yield bytes(rest)
 
 
-def _job(line: bytes, number: int) -> NewJob:
+async def _job(line: bytes, number: int) -> NewJob:
     try:
         if len(line) > MAX_LINE_BYTES:
             raise bodies.too_large(MAX_LINE_BYTES)
-        bodies.check_depth(line)
+        await bodies.check_depth(line)
         return _line.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refusal(422, "invalid_input", f"job {number} of the stream: {error}") from None

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from sprat import jsontext, model, payload, settings
+from sprat import jsontext, model, payload, pool_deletion, settings
 from sprat.errors import InvalidInput
 from sprat.orchestrator import audit, shape, views, wanted
-from sprat.orchestrator.refusal import Refusal
+from sprat.orchestrator.refusal import Refusal, not_found
 from sprat.orchestrator.roles import ADMIN, CONTROLLER, ROLES, VIEWER
 from sprat.orchestrator.route import Call, Table
 
@@ -36,6 +36,10 @@ class Pool(msgspec.Struct, kw_only=True):
     counts: shape.of_record(model.Counts)  # type: ignore[valid-type]  # made at run time
     workers: dict[str, int]
     oldest_ready_seconds: float | None
+
+
+class Deleted(msgspec.Struct, kw_only=True):
+    deleted: bool
 
 
 class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -132,6 +136,21 @@ def _look(backend: Any, name: str) -> Any:
     }
 
 
+@table("DELETE", "/api/v1/pools/{pool}", roles=(ADMIN,), answer=Deleted, refusals=(404, 409))
+async def delete_pool(call: Call) -> Any:
+    """Delete a pool with its settings, finished jobs and statistics. Refused (409) while it has
+    unfinished jobs or live workers."""
+    return {"deleted": await call.run(_delete, call)}
+
+
+def _delete(call: Call) -> bool:
+    pool = _pool(call)
+    if not pool_deletion.delete(call.backend, pool):
+        raise not_found()
+    audit.note(call.backend, call.caller, "delete_pool", pool)
+    return True
+
+
 @table(
     "PATCH",
     "/api/v1/pools/{pool}/settings",
@@ -215,7 +234,6 @@ async def list_decisions(call: Call) -> Any:
     query=OfGroup,
     answer=Desired,
     refusals=(404,),
-    limited=False,
 )
 async def get_desired(call: Call) -> Any:
     """How many workers the pool's policy wants now, for KEDA and its like; nothing is recorded."""

@@ -1,8 +1,9 @@
-"""What a controller far away asks for, and the simplest worker: the API of seed 003."""
+"""What a controller far away asks for, and the simplest worker."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Annotated, Any
 
 import msgspec
@@ -34,7 +35,7 @@ class QueueMetrics(msgspec.Struct, kw_only=True):
     running_fragments: int
     active_workers: int
     assigned_workers: int
-    oldest_pending_seconds: float | None
+    oldest_pending_seconds: int | None
 
 
 class ScaleSetConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -42,8 +43,8 @@ class ScaleSetConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     min_replicas: Replicas = 0
     max_replicas: Replicas = 10
-    target_pending_per_worker: Annotated[float, msgspec.Meta(gt=0, le=1e9)] = 1.0
-    scale_down_delay_seconds: views.Seconds = 300
+    target_pending_per_worker: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 1.0
+    scale_down_delay_seconds: Annotated[int, msgspec.Meta(ge=0, le=315_360_000)] = 300
     poll_interval_seconds: Annotated[float, msgspec.Meta(gt=0, le=86400)] = 30
 
 
@@ -90,7 +91,6 @@ class Accepted(msgspec.Struct, kw_only=True):
     roles=(CONTROLLER, VIEWER),
     query=Group,
     answer=QueueMetrics,
-    limited=False,
 )
 async def queue_metrics(call: Call) -> Any:
     """How much waits and runs, and who is there: in one machine group, or in all."""
@@ -103,14 +103,15 @@ async def queue_metrics(call: Call) -> Any:
     roles=(CONTROLLER, VIEWER),
     answer=ScaleSetConfig,
     refusals=(404,),
-    limited=False,
 )
 async def get_scale_set(call: Call) -> Any:
     """The central defaults of a scale set."""
     store, name = _scale_set(call)
     found = await call.run(store.document, SCALE_SET, name)
     known = {} if found is None else jsontext.loads(found.body)
-    return {**msgspec.to_builtins(ScaleSetConfig()), **known}
+    merged = {**msgspec.to_builtins(ScaleSetConfig()), **known}
+    delay = math.ceil(merged["scale_down_delay_seconds"])  # an older version kept 5 as 5.0
+    return {**merged, "scale_down_delay_seconds": delay}
 
 
 @table(
@@ -201,7 +202,7 @@ def _measure(backend: Backend, asked: Group) -> Any:
         "running_fragments": sum(one.counts.claimed for one in seen),
         "active_workers": len(active),
         "assigned_workers": sum(one.claims > 0 for one in active),
-        "oldest_pending_seconds": max(waits, default=None),
+        "oldest_pending_seconds": int(max(waits)) if waits else None,
     }
 
 
@@ -237,7 +238,9 @@ async def _one_item(
 async def _waited(call: Call, ref: WorkerRef, seconds: float) -> bool:
     """Whether to look for work again; a worker that named no pool looks each second."""
     if call.body.pool:
-        return await call.state.lobby.wait(call.full_pool(call.body.pool), ref, seconds)
+        return await call.state.lobby.wait(
+            call.full_pool(call.body.pool), ref, seconds, call.caller.tenant
+        )
     await asyncio.sleep(min(seconds, LOOK_SECONDS))
     return not call.state.is_leaving
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
 
 from sprat import __version__
 from sprat.errors import StoreError
-from sprat.orchestrator import audit, metrics, views
+from sprat.orchestrator import audit, views
 from sprat.orchestrator.refusal import of_error
 from sprat.orchestrator.roles import ADMIN, CONTROLLER, VIEWER
 from sprat.orchestrator.route import Answer, Call, Table
@@ -16,6 +17,7 @@ from sprat.orchestrator.shape import plain
 
 table = Table("service")
 
+READY_SECONDS = 0.5  # after an answer of the store, it counts as there
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -48,21 +50,23 @@ async def is_ready(call: Call) -> Any:
     """Whether requests are welcome: the store answers, and the server is not shutting down."""
     if call.state.is_leaving:
         raise call.state.leaving()
-    try:
-        await call.run(call.backend.document, "none", "none")
-    except StoreError as error:
-        raise of_error(error) from None
+    now = asyncio.get_running_loop().time()
+    if now >= call.state.is_ready_until:  # no key is needed: a flood shall not reach the store
+        try:
+            await call.run(call.backend.document, "none", "none")
+        except StoreError as error:
+            raise of_error(error) from None
+        call.state.is_ready_until = now + READY_SECONDS
     return {"status": "ok", "version": __version__}
 
 
-@table("GET", "/metrics", roles=(VIEWER, CONTROLLER), media_type=PROMETHEUS, limited=False)
+@table("GET", "/metrics", roles=(VIEWER, CONTROLLER), media_type=PROMETHEUS)
 async def get_metrics(call: Call) -> Any:
     """Figures for Prometheus: of all pools that the key sees."""
-    front = "" if call.caller.tenant is None else f"{call.caller.tenant}."
-    samples = await call.run(call.state.metrics.scrape, call.backend, front)
-    if call.caller.tenant is None:
-        samples = [*samples, *call.state.samples()]
-    return Answer(body=metrics.text(samples).encode(), media_type=PROMETHEUS)
+    tenant = call.caller.tenant
+    own = call.state.samples() if tenant is None else ()
+    body = await call.state.scrapes.text(tenant, call.backend, own)
+    return Answer(body=body, media_type=PROMETHEUS)
 
 
 @table("GET", "/api/v1/audit", roles=(ADMIN,), query=views.Page, answer=Acts)

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from sprat import insight, model, scale_set
-from sprat.backend import Backend, WorkerRef
-from sprat.orchestrator import audit, checks, keys, shape, tenancy, worker_secret
-from sprat.orchestrator.refusal import not_found
+from sprat import jsontext, model, tenant_limit
+from sprat.backend import PROTOCOL, Backend, WorkerRef
+from sprat.orchestrator import admission, audit, checks, open_documents, pages, shape, tenancy
+from sprat.orchestrator.refusal import Refusal
 from sprat.orchestrator.roles import ADMIN, CONTROLLER, PUSHER, ROLES, VIEWER, WORKER
-from sprat.orchestrator.route import Call, Route
+from sprat.orchestrator.route import Answer, Call, Route
 
 READERS = (CONTROLLER, VIEWER)
 WHO: dict[str, tuple[str, ...]] = {
@@ -27,7 +27,9 @@ WHO: dict[str, tuple[str, ...]] = {
     "cancel": (PUSHER,),
     "requeue": (PUSHER,),
     "item": (PUSHER, WORKER, VIEWER),
+    "pools_of": (PUSHER, WORKER, VIEWER),
     "items": (PUSHER, VIEWER),
+    "find": (PUSHER, VIEWER),
     "counts": (PUSHER, WORKER, *READERS),
     "wait": (WORKER, CONTROLLER),
     "pools": ROLES,
@@ -38,6 +40,7 @@ WHO: dict[str, tuple[str, ...]] = {
     "request_check": (CONTROLLER,),
     "begin_check": (CONTROLLER,),
     "purge": (ADMIN,),
+    "delete_pool": (ADMIN,),
     "register": (WORKER,),
     "heartbeat": (WORKER,),
     "keep_alive": (WORKER, CONTROLLER),
@@ -52,6 +55,7 @@ WHO: dict[str, tuple[str, ...]] = {
     "decisions": READERS,
     "stats": READERS,
     "history": READERS,
+    "totals": READERS,
     "document": (WORKER, *READERS),
     "documents": (ADMIN,),
     "put": (CONTROLLER,),
@@ -60,11 +64,20 @@ WHO: dict[str, tuple[str, ...]] = {
 }
 # A transaction does not travel, nor does a file descriptor; a file is compacted where it is.
 NOT_SERVED = {"close", "push_joined", "settle_joined", "compact", "cancel_bell"}
-UNLIMITED = {"exchange", "save", "wait", "heartbeat", "keep_alive", "touch", "lost"}
-UNLIMITED |= {"update_status", "register"}
-SECRET_KINDS = (keys.KIND, worker_secret.KIND)  # documents that nobody reads or writes over HTTP
-SCALING_KINDS = (insight.KIND, scale_set.KIND)  # that not only admins do
-ACTS = {"cancel", "requeue", "release", "configure", "pause", "purge"}  # for the audit log
+# GLOBAL_QPS_LIMIT does not count what keeps running work going; of `exchange`, the claim counts.
+UNLIMITED = {"exchange", "save", "heartbeat", "keep_alive", "touch", "lost", "update_status"}
+# For the audit log: which argument says what was changed. `put` and `update_status` have rules.
+ACTS = dict.fromkeys(
+    ("cancel", "requeue", "release", "configure", "pause", "hold_off", "purge", "delete_pool"),
+    "pool",
+)
+ACTS["take"] = "name"
+MAX_HOLD_OFF_SECONDS = 3600.0  # longer is a pause, which is for admins
+PAGED: dict[str, Any] = {
+    "items": pages.items,
+    "find": pages.finds,
+    "documents": pages.documents,
+}
 ADDING = {"push", "requeue", "pause", "configure"}  # work may be ready that nobody works on
 WAKING = {"cancel", "release", "exchange"}
 
@@ -92,7 +105,6 @@ def routes() -> list[Route]:
             body=Recover,
             answer=msgspec.defstruct("RecoverAnswer", [("answer", shape.Whole)]),
             refusals=(404,),
-            limited=False,
         )
     ]
 
@@ -103,6 +115,8 @@ def _route(name: str) -> Route:
     fields: list[Any] = [("answer", shape.of_answer(verb))]
     if name == "register":
         fields.append(("secret", str))
+    if name in ("items", "documents"):
+        fields.append(("next", str | None))
     return Route(
         method="POST",
         path=f"/api/v1/store/{name}",
@@ -130,12 +144,22 @@ class _Verb:
 
     def run(self, call: Call) -> Any:
         arguments = _arguments(call, self.readers)
-        if self.name == "register" and call.state.is_leaving:
-            raise call.state.leaving()
+        if self.name == "register":
+            _may_register(call)
+        if self.name == "hold_off" and not call.caller.is_admin:
+            arguments["seconds"] = min(arguments["seconds"], MAX_HOLD_OFF_SECONDS)
+        if self.name == "exchange":
+            has_news = bool(arguments["settlements"]) or arguments["start"] is not None
+            allowed = admission.claims_allowed(call.state, arguments["claim"], has_news=has_news)
+            arguments["claim"] = allowed
+        if self.name in PAGED:
+            return _page(call, self.name, arguments)
+        if self.name == "push":
+            tenant_limit.before_push(call.backend, **arguments, tenant=call.caller.tenant)
         answer = getattr(call.backend, self.name)(**arguments)
         _tell(call, self.name, arguments, answer)
-        if self.name in ACTS:
-            audit.note(call.backend, call.caller, self.name, arguments["pool"], answer=answer)
+        if (subject := _subject(call, self.name, arguments)) is not None:
+            audit.note(call.backend, call.caller, self.name, subject, answer=answer)
         told = {"answer": shape.plain(_for_eyes_of(call, self.name, answer))}
         if self.name == "register":
             worker_id = call.full_worker(answer.worker_id)
@@ -143,28 +167,70 @@ class _Verb:
         return told
 
 
+def _subject(call: Call, name: str, arguments: dict[str, Any]) -> str | None:
+    """What an act is about that belongs into the audit log; None for any other verb, for routine
+    writes and for what a worker says about itself."""
+    if name in ACTS:
+        return str(arguments[ACTS[name]])
+    if name == "put" and not open_documents.is_routine(call.caller, arguments["kind"]):
+        return f"{arguments['kind']} {arguments['name']}"
+    if name == "reap" and arguments["threshold"] is not None:
+        return arguments["pool"] or "every pool"
+    if name == "update_status" and call.proven(arguments["worker"]) is None:
+        return f"{arguments['worker'].worker_id} {arguments['status']}"
+    return None
+
+
+def _may_register(call: Call) -> None:
+    if call.headers.get(b"sprat-protocol") != PROTOCOL.encode():
+        raise Refusal(
+            409,
+            "store_mismatch",
+            "the orchestrator and this worker have versions of sprat that cannot work together: "
+            "install the orchestrator's version where the worker runs",
+        )
+    if call.state.is_leaving:
+        raise call.state.leaving()
+
+
 def _arguments(call: Call, readers: dict[str, Any]) -> dict[str, Any]:
     given = {name: read(getattr(call.body, name)) for name, read in readers.items()}
     arguments = checks.check(given)
-    kind = arguments.get("kind")
-    if kind in SECRET_KINDS or (kind not in (None, *SCALING_KINDS) and not call.caller.is_admin):
-        raise not_found()
+    if "kind" in arguments:
+        open_documents.check(call.caller, arguments)
     if isinstance(arguments.get("worker"), WorkerRef):
         others = (CONTROLLER,) if "reason" in arguments else ()
         arguments["worker"] = call.speaks_for(arguments["worker"], *others)
     return arguments
 
 
+def _page(call: Call, name: str, arguments: dict[str, Any]) -> Answer:
+    """A list, which may end before its limit: `next` (of `find`: `after`) then goes on."""
+    limit, after = arguments.pop("limit"), arguments.pop("after")
+    read = PAGED[name](call.backend, **arguments)
+
+    def show(entry: Any) -> Any:
+        return shape.plain(_for_eyes_of(call, "item", entry))
+
+    cursor = "name" if name == "documents" else "id"
+    texts, following = pages.page(read, limit, after, show, cursor=cursor)
+    entries = pages.listed(texts)
+    if name == "find":
+        ends = jsontext.dumps({"after": following}).encode()
+        return Answer(body=b'{"answer":{"items":' + entries + b"," + ends[1:] + b"}")
+    is_full = len(texts) == limit
+    ends = jsontext.dumps({"next": None if is_full else following}).encode()
+    return Answer(body=b'{"answer":' + entries + b"," + ends[1:])
+
+
 def _for_eyes_of(call: Call, name: str, answer: Any) -> Any:
     """A token is the right to settle: only claiming tells it. Where the data is kept, is for
     admins to know."""
-    if call.caller.is_admin or name not in ("item", "items", "describe"):
+    if call.caller.is_admin or name not in ("item", "describe"):
         return answer
     if name == "describe":
         return {one: answer[one] for one in tenancy.PUBLIC_FACTS if one in answer}
-    if isinstance(answer, model.WorkItem):
-        return answer.replace(token=None)
-    return [item.replace(token=None) for item in answer]
+    return answer.replace(token=None) if isinstance(answer, model.WorkItem) else answer
 
 
 def _tell(call: Call, name: str, arguments: dict[str, Any], answer: Any) -> None:
@@ -193,7 +259,7 @@ async def _wait(call: Call) -> Any:
         worker = worker.replace(worker_id=full)
     seconds = min(arguments["seconds"], call.state.options.max_wait_seconds)
     pool = call.full_pool(arguments["pool"])
-    return {"answer": await call.state.lobby.wait(pool, worker, seconds)}
+    return {"answer": await call.state.lobby.wait(pool, worker, seconds, call.caller.tenant)}
 
 
 async def _recover(call: Call) -> Any:
@@ -208,12 +274,12 @@ def recover(call: Call) -> int:
     if (found := backend.worker(worker.worker_id)) is None or found.claims <= len(known):
         return 0
     lost: list[model.Settlement] = []
-    page = backend.items(pool, model.CLAIMED, 1000, None)
+    page = backend.items(pool, model.CLAIMED, pages.STEP, None)
     while page:
         lost += [
             model.Settlement(item_id=item.id, token=item.token, outcome=model.HAND_BACK)
             for item in page
             if item.claimed_by == worker.worker_id and item.id not in known
         ]
-        page = backend.items(pool, model.CLAIMED, 1000, page[-1].id)
+        page = backend.items(pool, model.CLAIMED, pages.STEP, page[-1].id)
     return sum(backend.exchange(pool, settlements=lost).settled) if lost else 0

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 
-from sprat import jsontext, model
+from sprat import jsontext, model, payload
 from sprat.backend import Backend, ClaimRef, WorkerRef
-from sprat.errors import StoreUnavailable
+from sprat.errors import StoreUnavailable, UnknownItem
 from sprat.stores.http import wire
 from sprat.stores.http.address import Address
 from sprat.stores.http.connection import Connections
@@ -60,6 +60,13 @@ class HttpBackend(Backend):
         claim: int = 0,
         announced: bool = False,
     ) -> model.Exchange:
+        if len(settlements) > payload.MAX_IDS:
+            first, rest = settlements[: payload.MAX_IDS], settlements[payload.MAX_IDS :]
+            settled = self.exchange(pool, settlements=first).settled
+            answer = self.exchange(
+                pool, worker, settlements=rest, start=start, claim=claim, announced=announced
+            )
+            return answer.replace(settled=settled + answer.settled)
         asked = {
             "pool": pool,
             "worker": None if worker is None else worker.as_dict(),
@@ -128,19 +135,39 @@ class HttpBackend(Backend):
         return int(self._call("release", pool=pool, worker_id=worker_id, started=started))
 
     def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
-        return int(self._call("cancel", pool=pool, item_ids=item_ids))
+        return self._steer("cancel", pool, item_ids)
 
     def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
-        return int(self._call("requeue", pool=pool, item_ids=item_ids))
+        return self._steer("requeue", pool, item_ids)
+
+    def _steer(self, verb: str, pool: str, item_ids: Sequence[str]) -> int:
+        parts = _in_parts(item_ids)
+        if len(parts) > 1:  # an unknown id in the second part must leave the first as it is
+            for item_id, found in zip(item_ids, self.pools_of(item_ids), strict=True):
+                if found is None:
+                    raise UnknownItem(f"the store has no item {item_id!r}")
+        return sum(int(self._call(verb, pool=pool, item_ids=ids)) for ids in parts)
 
     def item(self, item_id: str) -> model.WorkItem:
         return wire.item(self._call("item", item_id=item_id))
 
+    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
+        return [
+            pool for some in _in_parts(item_ids) for pool in self._call("pools_of", item_ids=some)
+        ]
+
     def items(
         self, pool: str, status: str | None, limit: int, after: str | None
     ) -> list[model.WorkItem]:
-        found = self._call("items", pool=pool, status=status, limit=limit, after=after)
+        found = self._connections.listed("items", limit, after, pool=pool, status=status)
         return [wire.item(one) for one in found]
+
+    def find(
+        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
+    ) -> model.Found:
+        return wire.found(
+            self._call("find", pool=pool, which=which.as_dict(), limit=limit, after=after)
+        )
 
     def counts(self, pool: str) -> model.Counts:
         return wire.record(model.Counts, self._call("counts", pool=pool))
@@ -175,10 +202,10 @@ class HttpBackend(Backend):
         return bool(self._call("configure", pool=pool, settings=settings, version=version))
 
     def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
-        self._call("pause", pool=pool, seconds=seconds, **_why(reason))
+        self._call("pause", pool=pool, seconds=seconds, reason=reason)
 
     def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
-        self._call("hold_off", pool=pool, seconds=seconds, **_why(reason))
+        self._call("hold_off", pool=pool, seconds=seconds, reason=reason)
 
     def request_check(self, pool: str, max_workers: int) -> bool:
         return bool(self._call("request_check", pool=pool, max_workers=max_workers))
@@ -188,6 +215,10 @@ class HttpBackend(Backend):
 
     def purge(self, pool: str, limit: int) -> int:
         return int(self._call("purge", pool=pool, limit=limit))
+
+    def delete_pool(self, pool: str, limit: int) -> bool | None:
+        answer: bool | None = self._call("delete_pool", pool=pool, limit=limit)
+        return answer
 
     # -- workers ----------------------------------------------------------------------------
 
@@ -208,18 +239,21 @@ class HttpBackend(Backend):
             worker,
             worker=worker.as_dict(),
             metadata=metadata,
-            holding=[claim.as_dict() for claim in holding],
+            holding=[claim.as_dict() for claim in holding[: payload.MAX_IDS]],
         )
-        return model.Heartbeat(status=answer["status"], lost=tuple(answer["lost"]))
+        lost = (*answer["lost"], *self.lost(holding[payload.MAX_IDS :]))
+        return model.Heartbeat(status=answer["status"], lost=lost)
 
     def keep_alive(self, worker_ids: Sequence[str]) -> int:
-        return int(self._call("keep_alive", worker_ids=list(worker_ids)))
+        some = _in_parts(worker_ids) or [()]  # without any it is a `touch`, as with other stores
+        return sum(int(self._call("keep_alive", worker_ids=ids)) for ids in some)
 
     def touch(self) -> None:
         self._call("touch")
 
     def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
-        return tuple(self._call("lost", holding=[claim.as_dict() for claim in holding]))
+        some = _in_parts([claim.as_dict() for claim in holding])
+        return tuple(one for part in some for one in self._call("lost", holding=part))
 
     def update_status(
         self,
@@ -271,6 +305,9 @@ class HttpBackend(Backend):
         found = self._call("history", pool=pool, seconds=seconds)
         return [wire.bucket(one) for one in found]
 
+    def totals(self, pool: str) -> model.Totals:
+        return wire.totals(self._call("totals", pool=pool))
+
     # -- documents and rates ------------------------------------------------------------------
 
     def document(self, kind: str, name: str) -> model.Document | None:
@@ -278,7 +315,7 @@ class HttpBackend(Backend):
         return None if found is None else wire.record(model.Document, found)
 
     def documents(self, kind: str, limit: int, after: str | None) -> list[model.Document]:
-        found = self._call("documents", kind=kind, limit=limit, after=after)
+        found = self._connections.listed("documents", limit, after, kind=kind)
         return [wire.record(model.Document, one) for one in found]
 
     def put(
@@ -304,6 +341,7 @@ class HttpBackend(Backend):
         self._connections.close()
 
 
-def _why(reason: str | None) -> dict[str, str]:
-    """Left out where there is none: an orchestrator of the version before does not know it."""
-    return {} if reason is None else {"reason": reason}
+def _in_parts(values: Sequence[Any]) -> list[Sequence[Any]]:
+    """As many as a server takes in one request, at a time."""
+    steps = range(0, len(values), payload.MAX_IDS)
+    return [values[step : step + payload.MAX_IDS] for step in steps]

@@ -11,6 +11,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sprat.stores.http.proxy import Proxy
+
+
+ALLOW_HTTP = "SPRAT_ALLOW_HTTP"  # set to 1: http:// may leave this machine
+
 
 class Address(Record):
     """The key is no field that is ever shown."""
@@ -24,14 +29,19 @@ class Address(Record):
     client_certificate: str | None = None
     client_key: str | None = None
     timeout_seconds: float = 10.0
+    proxy: Proxy | None = None
 
     def __repr__(self) -> str:
         return f"Address({self.shown!r})"
 
     @property
-    def shown(self) -> str:
+    def authority(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.is_tls else 'http'}://{host}:{self.port}{self.prefix}"
+        return f"{host}:{self.port}"
+
+    @property
+    def shown(self) -> str:
+        return f"{'https' if self.is_tls else 'http'}://{self.authority}{self.prefix}"
 
 
 def read(url: str, environment: Mapping[str, str] | None = None) -> Address:
@@ -44,7 +54,13 @@ def read(url: str, environment: Mapping[str, str] | None = None) -> Address:
     if "?" in rest or "#" in rest:
         raise InvalidInput(f"the URL of an orchestrator has no options: {scheme}://{place}")
     is_tls = scheme == "https"
-    host, port = _host_and_port(place, 443 if is_tls else 80, url)
+    host, port = host_and_port(place, 443 if is_tls else 80, url)
+    is_here = _is_loopback(host)
+    if not is_tls and not is_here and given.get(ALLOW_HTTP) != "1":
+        raise InvalidInput(
+            f"{scheme}://{place} is not encrypted: everything on the way could read the key and "
+            f"change what workers run; use https://, or set {ALLOW_HTTP}=1 in a private network"
+        )
     return Address(
         host=host,
         port=port,
@@ -54,10 +70,20 @@ def read(url: str, environment: Mapping[str, str] | None = None) -> Address:
         ca_file=given.get("SPRAT_CA_FILE") or None,
         client_certificate=given.get("SPRAT_CLIENT_CERTIFICATE") or None,
         client_key=given.get("SPRAT_CLIENT_KEY") or None,
+        proxy=None if is_here else _proxy(host, port, is_tls=is_tls, environment=given),
     )
 
 
-def _host_and_port(place: str, default: int, url: str) -> tuple[str, int]:
+def _proxy(host: str, port: int, *, is_tls: bool, environment: Mapping[str, str]) -> Proxy | None:
+    name = "https_proxy" if is_tls else "http_proxy"
+    if not environment.get(name) and not environment.get(name.upper()):
+        return None
+    from sprat.stores.http import proxy
+
+    return proxy.find(host, port, is_tls=is_tls, environment=environment)
+
+
+def host_and_port(place: str, default: int, url: str) -> tuple[str, int]:
     if place.startswith("["):
         host, _, port = place[1:].partition("]")
         port = port.removeprefix(":")
@@ -68,6 +94,12 @@ def _host_and_port(place: str, default: int, url: str) -> tuple[str, int]:
     if not is_host or (port and not is_number):
         raise InvalidInput(f"{url!r} is no address: write http://host:port or https://host")
     return host, int(port) if port else default
+
+
+def _is_loopback(host: str) -> bool:
+    """By what the host is called: a name may mean another machine a moment later."""
+    is_ipv4 = host.startswith("127.") and host.replace(".", "").isdecimal()
+    return is_ipv4 or host == "::1" or host.lower() == "localhost"
 
 
 def _key(text: str | None) -> str | None:

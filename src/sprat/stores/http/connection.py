@@ -11,26 +11,21 @@ import os
 import time
 
 from sprat import errors, jsontext
+from sprat.backend import PROTOCOL
+from sprat.stores.http import answer
 from sprat.stores.http.address import Address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
+
+    from sprat.stores.http.proxy import Proxy
 
 PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0, 2.0)  # before each try
 MAX_PAUSE_SECONDS = 5.0  # that a server may ask for
 IDLE_SECONDS = 50.0  # a connection unused for longer may just be closing at the other end
 MAX_IDLE = 8  # connections kept
-MAX_HEADER_BYTES = 64 * 1024
-
-KINDS: dict[str, type[errors.SpratError]] = {
-    "key_conflict": errors.KeyConflict,
-    "unknown_item": errors.UnknownItem,
-    "unknown_worker": errors.UnknownWorker,
-    "store_mismatch": errors.StoreMismatch,
-    "store_unavailable": errors.StoreUnavailable,
-}
 
 
 class NotSent(Exception):
@@ -50,8 +45,17 @@ class Connections:
         self._pid = os.getpid()
         self._tls: Any = None
         auth = "" if address.key is None else f"authorization: Bearer {address.key}\r\n"
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        self._front = f"host: {host}:{address.port}\r\n{auth}content-type: application/json\r\n"
+        self._front = (
+            f"host: {address.authority}\r\n{auth}content-type: application/json\r\n"
+            f"sprat-protocol: {PROTOCOL}\r\n"
+        )
+        self._start = address.prefix  # of what is asked for
+        self._where = address.shown
+        if address.proxy is not None:
+            self._where += f" (through the proxy {address.proxy.host}:{address.proxy.port})"
+            if not address.is_tls:
+                self._start = address.shown
+                self._front += address.proxy.login
 
     def call(
         self,
@@ -62,26 +66,67 @@ class Connections:
         extra_seconds: float = 0.0,
         on_lost: Callable[[], None] = lambda: None,
     ) -> Any:
-        """The answer to a POST. What cannot be sent, or whose answer is lost, is sent again;
-        `on_lost` is called before that in the second case."""
-        request = self._request(path, body, secret)
-        why = ""
-        for pause in PAUSES:
-            if pause:
-                time.sleep(pause)
+        """The answer of a verb, which may be repeated: what cannot be sent, or whose answer is
+        lost, is sent again; `on_lost` is called before that in the second case."""
+        request = self._request("POST", path, body, secret)
+        status, headers, content = self._send(request, PAUSES, extra_seconds, on_lost)
+        _check_protocol(self.address.shown, status, headers, content)
+        told = self._success(status, headers, content)
+        if "answer" not in told:
+            raise answer.not_ours(self._where, status, headers)
+        return told
+
+    def listed(self, verb: str, limit: int, after: str | None, **arguments: object) -> list[Any]:
+        """The answer of a verb that lists; a large one comes in several parts."""
+        found: list[Any] = []
+        while True:
+            asked = {**arguments, "limit": limit - len(found), "after": after}
+            told = self.call(f"/api/v1/store/{verb}", jsontext.dumps(asked), None)
+            found += told["answer"]
+            after = told.get("next")
+            if after is None or len(found) >= limit:
+                return found
+
+    def once(self, method: str, path: str, body: str, secret: str | None) -> Any:
+        """The answer of any route, which may be none that can be repeated: one try."""
+        request = self._request(method, path, body, secret)
+        status, headers, content = self._send(request, PAUSES[:1])
+        return self._success(status, headers, content)
+
+    def _send(
+        self,
+        request: bytes,
+        pauses: Sequence[float],
+        extra_seconds: float = 0.0,
+        on_lost: Callable[[], None] = lambda: None,
+    ) -> tuple[int, dict[str, str], bytes]:
+        why: errors.SpratError | str = ""
+        asked = 0.0  # by the server
+        for pause in pauses:
+            if pause or asked:
+                time.sleep(max(pause, asked))
+            asked = 0.0
             try:
-                status, headers, answer = self._exchange(request, extra_seconds)
+                status, headers, content = self._exchange(request, extra_seconds)
             except NotSent as error:
                 why = str(error)
             except Lost as error:
                 why = str(error)
                 on_lost()
             else:
-                if not _is_for_later(status, answer):
-                    return _read(status, answer)
-                why = "it asks to come back later"
-                time.sleep(min(_seconds(headers.get("retry-after")), MAX_PAUSE_SECONDS))
-        raise errors.StoreUnavailable(f"no answer from {self.address.shown}: {why}")
+                if not answer.is_for_later(status, content):
+                    return status, headers, content
+                asked = min(answer.retry_after(headers), MAX_PAUSE_SECONDS)
+                why = answer.error(self._where, status, headers, content)
+        raise errors.StoreUnavailable(f"no answer from {self._where}: {why}")
+
+    def _success(self, status: int, headers: dict[str, str], content: bytes) -> Any:
+        if status >= 300:
+            raise answer.error(self._where, status, headers, content)
+        told = answer.loaded(content) if content else {}
+        if not isinstance(told, dict | list):
+            raise answer.not_ours(self._where, status, headers)
+        return told
 
     def close(self) -> None:
         idle, self._idle = self._idle, []
@@ -93,11 +138,11 @@ class Connections:
 
     # -- one request ------------------------------------------------------------------------
 
-    def _request(self, path: str, body: str, secret: str | None) -> bytes:
+    def _request(self, method: str, path: str, body: str, secret: str | None) -> bytes:
         content = body.encode("utf-8", "surrogatepass")
         proof = "" if secret is None else f"sprat-worker-secret: {secret}\r\n"
         head = (
-            f"POST {self.address.prefix}{path} HTTP/1.1\r\n{self._front}{proof}"
+            f"{method} {self._start}{path} HTTP/1.1\r\n{self._front}{proof}"
             f"content-length: {len(content)}\r\n\r\n"
         )
         return head.encode("latin-1") + content
@@ -107,7 +152,7 @@ class Connections:
         try:
             connection.settimeout(self.address.timeout_seconds + extra_seconds)
             connection.sendall(request)
-            status, headers, body = Reader(connection).answer()
+            status, headers, body = answer.Reader(connection).answer()
         except OSError as error:  # timeouts and TLS errors are OSErrors too
             connection.close()
             raise Lost(str(error) or type(error).__name__) from None
@@ -140,12 +185,34 @@ class Connections:
         try:
             if address.is_tls:
                 return self._opened_with_tls()
-            return _connected(address)
+            return _connected(address.proxy or address, address.timeout_seconds)
         except OSError as error:
             raise NotSent(str(error) or type(error).__name__) from None
 
     def _opened_with_tls(self) -> Any:
         import socket
+        import ssl
+
+        address, first = self.address, self.address.proxy or self.address
+        tls = self._context()
+        plain = socket.create_connection((first.host, first.port), address.timeout_seconds)
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if address.proxy is not None:
+                self._tunnel(plain, address.proxy.login)
+            return tls.wrap_socket(plain, server_hostname=address.host)
+        except ssl.SSLCertVerificationError as error:
+            plain.close()
+            raise errors.InvalidInput(
+                f"{address.shown} cannot prove who it is ({error.verify_message}): "
+                f"SPRAT_CA_FILE names the authority to trust"
+            ) from None
+        except BaseException:
+            plain.close()
+            raise
+
+    def _context(self) -> Any:
+        """What TLS goes by: made once, since it reads all certificates of the system."""
         import ssl
 
         address = self.address
@@ -158,37 +225,36 @@ class Connections:
                 raise errors.InvalidInput(
                     f"SPRAT_CA_FILE or SPRAT_CLIENT_CERTIFICATE cannot be used: {error}"
                 ) from None
-        plain = socket.create_connection((address.host, address.port), address.timeout_seconds)
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            return self._tls.wrap_socket(plain, server_hostname=address.host)
-        except ssl.SSLCertVerificationError as error:
-            plain.close()
-            raise errors.InvalidInput(
-                f"{address.shown} cannot prove who it is ({error.verify_message}): "
-                f"SPRAT_CA_FILE names the authority to trust"
-            ) from None
-        except BaseException:
-            plain.close()
-            raise
+        return self._tls
+
+    def _tunnel(self, connection: Any, login: str) -> None:
+        """Have the proxy pass on all that follows, which it cannot read."""
+        there = self.address.authority
+        asked = f"CONNECT {there} HTTP/1.1\r\nhost: {there}\r\n{login}\r\n"
+        connection.sendall(asked.encode("latin-1"))
+        status, headers = answer.Reader(connection).head()
+        if status == 407:
+            raise answer.not_ours(self._where, status, headers)
+        if status >= 300:
+            raise OSError(f"the proxy refuses with status {status}")
 
 
-def _connected(address: Address) -> Any:
+def _connected(place: Address | Proxy, timeout_seconds: float) -> Any:
     """A plain connection, by the first of the host's addresses that answers."""
     why: OSError | None = None
-    for family, kind, number, _, place in _socket.getaddrinfo(
-        address.host, address.port, 0, _socket.SOCK_STREAM
+    for family, kind, number, _, found in _socket.getaddrinfo(
+        place.host, place.port, 0, _socket.SOCK_STREAM
     ):
         connection = _socket.socket(family, kind, number)
         try:
-            connection.settimeout(address.timeout_seconds)
-            connection.connect(place)
+            connection.settimeout(timeout_seconds)
+            connection.connect(found)
             connection.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
             return connection
         except OSError as error:
             why = error
             connection.close()
-    raise why or OSError(f"{address.host} has no address")
+    raise why or OSError(f"{place.host} has no address")
 
 
 def _is_quiet(connection: Any) -> bool:
@@ -203,101 +269,11 @@ def _is_quiet(connection: Any) -> bool:
     return False
 
 
-class Reader:
-    """Reads one answer from a connection."""
-
-    def __init__(self, connection: Any) -> None:
-        self._recv = connection.recv
-        self._rest = b""
-
-    def answer(self) -> tuple[int, dict[str, str], bytes]:
-        while True:
-            status, headers = self._head()
-            if status >= 200:
-                break
-        if status == 204:
-            return status, headers, b""
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            return status, headers, self._chunks()
-        length = headers.get("content-length")
-        if length is None or not length.isdecimal():
-            raise OSError("an answer without a length")
-        return status, headers, self._exactly(int(length))
-
-    def _head(self) -> tuple[int, dict[str, str]]:
-        lines = self._until(b"\r\n\r\n").decode("latin-1").split("\r\n")
-        words = lines[0].split(" ", 2)
-        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
-            raise OSError("this is no HTTP")
-        headers = {}
-        for line in lines[1:]:
-            name, _, value = line.partition(":")
-            headers[name.strip().lower()] = value.strip()
-        return int(words[1]), headers
-
-    def _chunks(self) -> bytes:
-        parts: list[bytes] = []
-        while True:
-            size = int(self._until(b"\r\n").partition(b";")[0], 16)
-            if not size:
-                while self._until(b"\r\n"):
-                    pass
-                return b"".join(parts)
-            parts.append(self._exactly(size))
-            self._exactly(2)
-
-    def _until(self, end: bytes) -> bytes:
-        while (place := self._rest.find(end)) < 0:
-            if len(self._rest) > MAX_HEADER_BYTES:
-                raise OSError("this is no HTTP")
-            self._rest += self._more()
-        found, self._rest = self._rest[:place], self._rest[place + len(end) :]
-        return found
-
-    def _exactly(self, size: int) -> bytes:
-        parts = [self._rest]
-        have = len(self._rest)
-        while have < size:
-            parts.append(self._more())
-            have += len(parts[-1])
-        whole = b"".join(parts)
-        self._rest = whole[size:]
-        return whole[:size]
-
-    def _more(self) -> bytes:
-        part: bytes = self._recv(65536)
-        if not part:
-            raise OSError("the connection was closed")
-        return part
-
-
-# -- answers ------------------------------------------------------------------------------------
-
-
-def _is_for_later(status: int, body: bytes) -> bool:
-    """Whether nothing was done, and the same request will be welcome in a moment."""
-    if status in (429, 502, 504):
-        return True
-    return status == 503 and b'"store_' not in body
-
-
-def _seconds(text: str | None) -> float:
-    return float(text) if text and text.isascii() and text.isdecimal() else 0.5
-
-
-def _read(status: int, body: bytes) -> Any:
-    """The answer's content, or the error that it stands for."""
-    try:
-        content = jsontext.loads(body.decode())
-    except ValueError:
-        content = {}
-    if status < 300 and "answer" in content:
-        return content
-    if "message" not in content:
-        raise errors.StoreMismatch(f"this is no orchestrator: it answers with status {status}")
-    kind = KINDS.get(content.get("error", ""), errors.InvalidInput)
-    if status in (401, 403):
-        raise errors.InvalidInput(f"{content['message']} (SPRAT_API_KEY)")
-    if status >= 500 and kind is errors.InvalidInput:
-        kind = errors.StoreUnavailable
-    raise kind(content["message"])
+def _check_protocol(shown: str, status: int, headers: dict[str, str], body: bytes) -> None:
+    """An orchestrator of the previous version refuses what it does not know in words that point at
+    the request; the cause is its version."""
+    spoken = headers.get("sprat-protocol")
+    if status in (404, 422) and spoken is None and b'"error"' in body:
+        raise errors.StoreMismatch(
+            f"the orchestrator at {shown} has an older version of sprat: upgrade it first"
+        )

@@ -34,6 +34,10 @@ def item(given: dict[str, Any]) -> model.WorkItem:
     return model.WorkItem(**{name: value for name, value in given.items() if name in names})
 
 
+def found(given: dict[str, Any]) -> model.Found:
+    return model.Found(items=tuple([item(one) for one in given["items"]]), after=given["after"])
+
+
 def exchange(given: dict[str, Any]) -> model.Exchange:
     return model.Exchange(
         settled=tuple(given["settled"]),
@@ -48,8 +52,16 @@ def worker(given: dict[str, Any]) -> model.WorkerRecord:
 
 
 def bucket(given: dict[str, Any]) -> model.StatsBucket:
-    bins = {name: [tuple(one) for one in given.get(name, ())] for name in ("waits", "runs")}
-    return record(model.StatsBucket, {**given, **bins})
+    return record(model.StatsBucket, {**given, **_bins(given)})
+
+
+def totals(given: dict[str, Any]) -> model.Totals:
+    decisions = [record(model.DecisionCount, one) for one in given["decisions"]]
+    return record(model.Totals, {**given, **_bins(given), "decisions": decisions})
+
+
+def _bins(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: [tuple(one) for one in given.get(name, ())] for name in ("waits", "runs")}
 
 
 def pool_state(given: dict[str, Any]) -> model.PoolState:

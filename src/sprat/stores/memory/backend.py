@@ -101,12 +101,23 @@ class MemoryBackend(Backend):
             self._now()
             return self._state.item(item_id).as_record()
 
+    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
+        with self._changed:
+            found = map(self._state.items.get, item_ids)
+            return [None if item is None else item.pool for item in found]
+
     def items(
         self, pool: str, status: str | None, limit: int, after: str | None
     ) -> list[model.WorkItem]:
         with self._changed:
             self._now()
             return work.listed(self._state, pool, status, limit, after)
+
+    def find(
+        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
+    ) -> model.Found:
+        with self._changed:
+            return work.found(self._state, pool, which, limit, after, self._now())
 
     def counts(self, pool: str) -> model.Counts:
         with self._changed:
@@ -173,6 +184,11 @@ class MemoryBackend(Backend):
     def purge(self, pool: str, limit: int) -> int:
         with self._changed:
             return work.purge(self._state, pool, limit, self._now())
+
+    def delete_pool(self, pool: str, limit: int) -> bool | None:
+        with self._changed:
+            self._now()
+            return work.delete_pool(self._state, pool, limit)
 
     # -- workers ----------------------------------------------------------------------------
 
@@ -253,6 +269,10 @@ class MemoryBackend(Backend):
     def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
         with self._changed:
             return self._state.look(pool).ledger.history(self._now(), seconds)
+
+    def totals(self, pool: str) -> model.Totals:
+        with self._changed:
+            return scaling.totals(self._state, pool)
 
     # -- documents and rates ------------------------------------------------------------------
 

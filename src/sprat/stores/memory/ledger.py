@@ -19,6 +19,7 @@ KEPT_FOR_SECONDS = 35 * 86400.0
 class Ledger:
     def __init__(self) -> None:
         self._buckets: dict[tuple[int, int], Bucket] = {}  # by begin and width
+        self._kept: Bucket = {}  # what the dropped buckets had
 
     def count(self, now: float, kind: str, seconds: float = 0.0) -> None:
         at = int(now // FINE_SECONDS) * FINE_SECONDS
@@ -34,7 +35,8 @@ class Ledger:
         for at, width in list(self._buckets):
             wide = at // COARSE_SECONDS * COARSE_SECONDS
             if at + width <= now - KEPT_FOR_SECONDS:
-                del self._buckets[at, width]
+                for name, sums in self._buckets.pop((at, width)).items():
+                    _add(self._kept, name, sums)
             elif width == FINE_SECONDS and wide + COARSE_SECONDS <= now - FINE_FOR_SECONDS:
                 into = self._buckets.setdefault((wide, COARSE_SECONDS), {})
                 for name, sums in self._buckets.pop((at, width)).items():
@@ -52,6 +54,10 @@ class Ledger:
             for at, width, bucket in self._since(now - seconds)
             for row in _rows(bucket)
         )
+
+    def rows(self) -> list[histogram.Row]:
+        """All that was ever counted."""
+        return [row for part in (self._kept, *self._buckets.values()) for row in _rows(part)]
 
     def _since(self, moment: float) -> Iterator[tuple[int, int, Bucket]]:
         for (at, width), bucket in sorted(self._buckets.items()):

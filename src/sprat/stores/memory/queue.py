@@ -1,4 +1,4 @@
-"""Which item is next: ready items in lanes by priority, tenant and group; delayed ones by time.
+"""Which item is next: ready items in lanes by tenant and group; delayed ones by time.
 
 Both are heaps with lazy deletion: an entry that is no longer true (its item was cancelled, say) is
 thrown away when it comes to the front. `Item.queued` keeps it to one entry an item.
@@ -14,28 +14,26 @@ if TYPE_CHECKING:
 
     from sprat.stores.memory.item import Item
 
-    Lane = list[tuple[int, Item]]  # a heap by order of arrival
+    Lane = list[tuple[int, int, Item]]  # a heap by priority and order of arrival
 
 
 class ReadyQueue:
     """The items that could be claimed now."""
 
     def __init__(self) -> None:
-        self._lanes: dict[int, dict[str | None, dict[str | None, Lane]]] = {}
+        self._lanes: dict[str | None, dict[str | None, Lane]] = {}  # by tenant and group
 
     def __iter__(self) -> Iterator[Item]:
-        for tenants in self._lanes.values():
-            for groups in tenants.values():
-                for lane in groups.values():
-                    yield from (item for _, item in lane if item.ready)
+        for groups in self._lanes.values():
+            for lane in groups.values():
+                yield from (item for _, _, item in lane if item.ready)
 
     def add(self, item: Item) -> None:
         if item.queued:
             return
         item.queued = True
-        tenants = self._lanes.setdefault(item.priority, {})
-        lane = tenants.setdefault(item.tenant, {}).setdefault(item.group, [])
-        heapq.heappush(lane, (item.number, item))
+        lane = self._lanes.setdefault(item.tenant, {}).setdefault(item.group, [])
+        heapq.heappush(lane, (-item.priority, item.number, item))
 
     def best(
         self,
@@ -44,35 +42,26 @@ class ReadyQueue:
         turns: Mapping[str | None, int],
     ) -> Item | None:
         """The eligible item that is next. It stays here until it is seen to be no longer ready."""
-        for priority in sorted(self._lanes, reverse=True):
-            heads = [
-                (turns.get(tenant, 0), item.number, item)
-                for tenant, groups in list(self._lanes[priority].items())
-                if has_room(tenant) and (item := _oldest(groups, capabilities))
-            ]
-            if heads:
-                return min(heads)[2]
-            self._drop_empty(priority)
-        return None
+        heads = [
+            (rank, turns.get(tenant, 0), number, item)
+            for tenant in [tenant for tenant in self._lanes if has_room(tenant)]
+            for rank, number, item in self._heads(tenant, {None, *capabilities})
+        ]
+        return min(heads)[3] if heads else None
 
-    def _drop_empty(self, priority: int) -> None:
-        tenants = self._lanes[priority]
-        for tenant in [tenant for tenant, groups in tenants.items() if not groups]:
-            del tenants[tenant]
-        if not tenants:
-            del self._lanes[priority]
+    def _heads(self, tenant: str | None, wanted: set[str | None]) -> list[tuple[int, int, Item]]:
+        """Of each of these groups, the item that is first."""
+        groups = self._lanes[tenant]
+        heads = [head for group in wanted if (head := _head(groups, group))]
+        if not groups:
+            del self._lanes[tenant]
+        return heads
 
 
-def _oldest(groups: dict[str | None, Lane], capabilities: Sequence[str]) -> Item | None:
-    """The item that arrived first among those that a worker with these capabilities may run."""
-    heads = [head for group in {None, *capabilities} if (head := _head(groups, group))]
-    return min(heads)[1] if heads else None
-
-
-def _head(groups: dict[str | None, Lane], group: str | None) -> tuple[int, Item] | None:
+def _head(groups: dict[str | None, Lane], group: str | None) -> tuple[int, int, Item] | None:
     lane = groups.get(group)
-    while lane and not lane[0][1].ready:
-        heapq.heappop(lane)[1].queued = False
+    while lane and not lane[0][2].ready:
+        heapq.heappop(lane)[2].queued = False
     if lane:
         return lane[0]
     groups.pop(group, None)

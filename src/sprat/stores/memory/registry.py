@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from sprat import model
+from sprat import leases, model, payload
 from sprat.backend import too_late
 from sprat.errors import UnknownWorker
 from sprat.stores.memory import claims, work
@@ -26,7 +26,6 @@ RANK = {
 }
 
 NEVER_REGISTERED = "launched, but did not register in time"
-LEASE_ENDED = "its lease ended without a heartbeat"
 
 
 def register(state: State, wanted: model.WorkerRegistration, now: float) -> model.WorkerRecord:
@@ -74,8 +73,10 @@ def heartbeat(
     state.touch(now)
     current = worker.is_current(ref.incarnation)
     if current and worker.status in (model.ACTIVE, model.TERMINATING):
+        if metadata is not None:
+            merged = payload.merged_metadata(json.dumps(worker.metadata), metadata)
+            worker.metadata = json.loads(merged)
         worker.renew_lease(now)
-        worker.metadata.update(json.loads(metadata) if metadata else {})
     status = worker.status if current else model.LOST
     return model.Heartbeat(status=status, lost=lost(state, holding))
 
@@ -182,8 +183,10 @@ def _stale(worker: Worker, threshold: float | None, now: float) -> str | None:
     if worker.status == model.STARTING:
         return NEVER_REGISTERED if worker.lease_until <= now else None
     if threshold is None:
-        return LEASE_ENDED if worker.lease_until <= now else None
-    return LEASE_ENDED if now - worker.last_heartbeat > threshold else None
+        is_stale = worker.lease_until <= now
+    else:
+        is_stale = now - worker.last_heartbeat > threshold
+    return leases.why_lost(threshold) if is_stale else None
 
 
 def listed(state: State, which: model.WorkerFilter, now: float) -> list[model.WorkerRecord]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat import limits, model, payload
+from sprat import histogram, limits, model, payload, scaling_reasons
 from sprat.stores.memory import registry
 from sprat.stores.memory.state import Worker
 
@@ -138,6 +138,7 @@ def record(
         drained=tuple(w for w in decision.drain if _drain(state, w, now, decision.reason)),
     )
     scale_set.decisions.append(kept)
+    scale_set.decided[decision.direction, scaling_reasons.number(decision.reason)] += 1
     return kept
 
 
@@ -181,3 +182,11 @@ def decisions(
         for decision in scale_set.decisions
     ]
     return sorted(kept, key=lambda one: (one.at, one.version), reverse=True)[:limit]
+
+
+def totals(state: State, name: str) -> model.Totals:
+    rows = state.look(name).ledger.rows()
+    for (pool, _), scale_set in state.scale_sets.items():
+        if pool == name:
+            rows += [(*key, n, 0.0, 0.0) for key, n in scale_set.decided.items()]
+    return histogram.totals(rows)

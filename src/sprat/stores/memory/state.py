@@ -5,6 +5,8 @@ The records of `model.py` are made from these on the way out, so callers never s
 
 from __future__ import annotations
 
+from collections import Counter
+
 from sprat import leases, limits, model
 from sprat.errors import UnknownItem, UnknownWorker
 from sprat.stores.memory.ledger import Ledger
@@ -29,6 +31,7 @@ class ScaleSet:
         self.launch_failures = 0
         self.last_launch_failure_at: float | None = None
         self.decisions: list[model.RecordedDecision] = []
+        self.decided: Counter[tuple[str, int]] = Counter()  # by direction and number of the reason
 
 
 class Pool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sprat import histogram, model, payload
+from sprat import finding, histogram, model, payload
 from sprat.errors import KeyConflict, UnknownWorker
 from sprat.stores.memory import claims
 from sprat.stores.memory.item import Item
@@ -193,6 +193,26 @@ def listed(
     return found
 
 
+def found(
+    state: State,
+    pool: str,
+    wanted: model.ItemFilter,
+    limit: int,
+    after: str | None,
+    now: float,
+) -> model.Found:
+    last = None if after is None else state.item(after).number
+    items = list(state.look(pool).items.values())
+    if wanted.newest:
+        items.reverse()
+    if last is not None:
+        items = [i for i in items if (i.number < last if wanted.newest else i.number > last)]
+    looked_at = [item.as_record() for item in items[: finding.WINDOW]]
+    rows = [(item, item.id, finding.fits(item, wanted, now)) for item in looked_at]
+    chosen, following = finding.chosen(rows, limit)
+    return model.Found(items=tuple(item for item, _ in chosen), after=following)
+
+
 def configure(state: State, name: str, settings: str, version: int | None) -> bool:
     if version is not None and version != state.look(name).version:
         return False
@@ -242,6 +262,26 @@ def purge(state: State, name: str, limit: int, now: float) -> int:
         pool.remove(item)
         del state.items[item.id]
     return len(old)
+
+
+def delete_pool(state: State, name: str, limit: int) -> bool | None:
+    pool = state.look(name)
+    workers = [worker for worker in state.workers.values() if worker.pool_id == name]
+    if any(item.status not in model.FINISHED for item in pool.items.values()):
+        return None
+    if any(worker.status in model.LIVE for worker in workers):
+        return None
+    for item in list(pool.items.values())[:limit]:
+        pool.remove(item)
+        del state.items[item.id]
+    if pool.items:
+        return False
+    for worker in workers:
+        del state.workers[worker.worker_id]
+    for place in [place for place in state.scale_sets if place[0] == name]:
+        del state.scale_sets[place]
+    state.pools.pop(name, None)
+    return True
 
 
 def _is_past_retention(pool: Pool, item: Item, now: float) -> bool:

@@ -11,6 +11,8 @@ leases after an outage, address.py reads the URL.
 from __future__ import annotations
 
 from sprat.backend import Backend
+from sprat.errors import StoreUnavailable
+from sprat.stores.lost_claims import LostClaims
 from sprat.stores.postgres import address as addresses
 from sprat.stores.postgres import (
     claims,
@@ -40,6 +42,7 @@ class PostgresBackend(Backend):
         self._connections = Connections(addresses.parse(url))
         self._ears = waiting.Ears(self._connections)
         self._bell = CancelBell(self._connections)
+        self._lost_claims = LostClaims()
         self._one = self._connections.repeatable
         self._read = self._connections.read
         self._write = self._connections.write
@@ -64,8 +67,16 @@ class PostgresBackend(Backend):
         claim: int = 0,
         announced: bool = False,
     ) -> model.Exchange:
-        call = claims.call_for(pool, worker, start, claim, announced)
-        return claims.exchange(self._connections, call, settlements)
+        request = self._lost_claims.request(pool, worker, claim)
+        call = claims.call_for(pool, worker, start, announced, request)
+        try:
+            answer = claims.exchange(self._connections, call, settlements)
+        except StoreUnavailable:
+            self._lost_claims.keep(pool, worker, *request[:2])
+            raise
+        if call.again:
+            return self._lost_claims.answered(self, pool, worker, claim, answer)
+        return answer
 
     def settle_joined(
         self, pool: str, settlements: Sequence[model.Settlement], connection: object
@@ -94,10 +105,20 @@ class PostgresBackend(Backend):
     def item(self, item_id: str) -> model.WorkItem:
         return stored.get(self._connections, item_id)
 
+    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
+        return stored.pools_of(self._connections, item_ids)
+
     def items(
         self, pool: str, status: str | None, limit: int, after: str | None
     ) -> list[model.WorkItem]:
         return stored.page(self._connections, pool, status, limit, after)
+
+    def find(
+        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
+    ) -> model.Found:
+        from sprat.stores.postgres import searching  # here: no worker searches
+
+        return self._read(searching.find, pool, which, limit, after)
 
     def counts(self, pool: str) -> model.Counts:
         return self._one(lambda tx: stored.counts(tx, pool))
@@ -130,6 +151,11 @@ class PostgresBackend(Backend):
 
     def purge(self, pool: str, limit: int) -> int:
         return self._write(pools.purge, pool, limit)
+
+    def delete_pool(self, pool: str, limit: int) -> bool | None:
+        from sprat.stores.postgres import deleting  # here: no worker does it
+
+        return deleting.delete_pool(self._connections, pool, limit)
 
     # -- workers ----------------------------------------------------------------------------
 
@@ -203,6 +229,10 @@ class PostgresBackend(Backend):
     def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
         self._connections.write_notes()
         return self._read(statistics.history, pool, seconds)
+
+    def totals(self, pool: str) -> model.Totals:
+        self._connections.write_notes()
+        return self._one(lambda tx: statistics.totals(tx, pool))
 
     # -- documents and rates ------------------------------------------------------------------
 

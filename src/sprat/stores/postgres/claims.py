@@ -6,8 +6,6 @@ Failures are settled here, by the rules of retry.py, in the same transaction as 
 
 from __future__ import annotations
 
-import os
-
 from sprat import jsontext, model, retry, tally
 from sprat.errors import UnknownItem
 from sprat.leases import QUIET_PART
@@ -71,17 +69,24 @@ class Call(Record):
     claim: int
     token: str
     ahead: int
+    again: bool = False  # it may have been carried out before
 
 
 def call_for(
-    pool: str, worker: WorkerRef | None, start: ClaimRef | None, claim: int, announced: bool
+    pool: str,
+    worker: WorkerRef | None,
+    start: ClaimRef | None,
+    announced: bool,
+    request: tuple[str, int, bool],
 ) -> Call:
     worker_id, incarnation = worker or (None, None)
     start_id, start_token = start or (None, None)
     later = retry.ANNOUNCED if announced else retry.UNANNOUNCED
-    token = os.urandom(8).hex() + "-"
+    name, claim, again = request
     claim = claim if worker else 0
-    return Call.of((pool, worker_id, incarnation, start_id, start_token, claim, token, later))
+    return Call.of(
+        (pool, worker_id, incarnation, start_id, start_token, claim, name + "-", later, again)
+    )
 
 
 def settle_joined(
@@ -90,7 +95,7 @@ def settle_joined(
     settlements: Sequence[model.Settlement],
     connection: object,
 ) -> tuple[bool, ...]:
-    call = call_for(pool, None, None, 0, False)
+    call = call_for(pool, None, None, False, ("", 0, False))
     return connections.join(connection, _exchange, call, settlements).settled
 
 
@@ -158,7 +163,7 @@ def _call(
     quiet: float | None = None,
 ) -> tuple[model.Exchange, float | None]:
     """Complete, start and claim: one call of the function. The answer, and the store's time."""
-    pool, worker_id, incarnation, start_id, start_token, claim, token, ahead = call
+    pool, worker_id, incarnation, start_id, start_token, claim, token, ahead, again = call
     ids = tokens = results = None
     if completions:
         columns = list(zip(*completions, strict=True))
@@ -166,7 +171,7 @@ def _call(
         results = texts(columns[3]) if any(columns[3]) else None
     values = (
         *(pool, worker_id, incarnation, ids, tokens, results, start_id, start_token),
-        *(claim, token, ahead, tx.again, touch, quiet),
+        *(claim, token, ahead, again or tx.again, touch, quiet),
     )
     rows = tx.rows(EXCHANGE, values)
     now, places, claimed_at, started, version = rows[0][:5]
@@ -234,7 +239,7 @@ def _settle(tx: Transaction, one: model.Settlement) -> bool:
         return _is_repetition(tx, one)
     seq, pool, group, *numbers, claimed_at, tenant = held
     if one.outcome == model.COMPLETE:
-        alone = Call.of((pool, None, None, None, None, 0, "", 0))
+        alone = Call.of((pool, None, None, None, None, 0, "", 0, False))
         return _call(tx, alone, (one,))[0].settled[0]
     if tenant:
         tx.rings.add(pool)  # another item of this tenant may run now

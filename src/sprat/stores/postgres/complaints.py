@@ -91,7 +91,7 @@ def _unavailable(error: psycopg.Error, address: Address) -> str:
         return f"{address.host} refused the login to {address.shown}: check user and password"
     if "does not exist" in text:
         return f"{address.shown}: {_first_line(error)}: create it first"
-    if isinstance(error, errors.QueryCanceled):
+    if isinstance(error, errors.QueryCanceled | errors.LockNotAvailable):
         return f"{address.shown} took too long ({_first_line(error)}): nothing changed, try again"
     if isinstance(error, errors.TooManyConnections):
         return f"{address.shown} has no connection left: raise max_connections, or use PgBouncer"

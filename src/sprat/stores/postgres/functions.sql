@@ -262,7 +262,8 @@ BEGIN
     FROM (SELECT ctid AS row, suspect OR attempts + 1 >= max_retries AS alone
           FROM sprat.work_pool
           WHERE pool_name = pool_ AND status = 'pending' AND run_at IS NULL
-          ORDER BY priority DESC, tenant, grp, seq LIMIT n_ FOR UPDATE SKIP LOCKED) AS next;
+            AND tenant = '' AND grp = ''
+          ORDER BY priority DESC, seq LIMIT n_ FOR UPDATE SKIP LOCKED) AS next;
     cut := array_position(alone, true, 2);
     IF cut IS NOT NULL THEN
         rows := rows[:cut - 1];

@@ -25,6 +25,7 @@ FROM sprat.push_v2($1, $2::text[], $3::text[], $4::int[], $5::int[], $6::float8[
 """
 PUSH_ONE = "SELECT sprat.push_one_v2($1, $2, $3, $4::int, $5::int, $6)"
 GET = f"SELECT {ITEM_COLUMNS} FROM sprat.work_pool WHERE id = $1"
+POOLS_OF = "SELECT id, pool_name FROM sprat.work_pool WHERE id = ANY ($1::text[])"
 SEQ_OF = "SELECT seq FROM sprat.work_pool WHERE id = $1"
 LIST = f"""
 SELECT {ITEM_COLUMNS} FROM sprat.work_pool
@@ -161,13 +162,19 @@ def _check_same_job(known: str, stored: str, task: str | None, item: model.NewIt
 
 
 def get(connections: Connections, item_id: str) -> model.WorkItem:
-    rows = connections.call(GET, (item_id,)) if _is_text(item_id) else []
+    rows = connections.call(GET, (item_id,)) if is_text(item_id) else []
     if not rows:
         raise UnknownItem(f"the store has no item {item_id!r}")
     return item_of(rows[0])
 
 
-def _is_text(item_id: str) -> bool:
+def pools_of(connections: Connections, item_ids: Sequence[str]) -> list[str | None]:
+    rows = connections.call(POOLS_OF, (list(filter(is_text, item_ids)),))
+    found: dict[str, str] = dict(rows)
+    return [found.get(item_id) for item_id in item_ids]
+
+
+def is_text(item_id: str) -> bool:
     """Whether PostgreSQL could hold it at all."""
     return "\0" not in item_id
 
@@ -182,7 +189,7 @@ def page(
 
 
 def _seq(connections: Connections, item_id: str) -> int:
-    rows = connections.call(SEQ_OF, (item_id,)) if _is_text(item_id) else []
+    rows = connections.call(SEQ_OF, (item_id,)) if is_text(item_id) else []
     if not rows:
         raise UnknownItem(f"the store has no item {item_id!r}")
     return int(rows[0][0])
@@ -213,7 +220,7 @@ def _move(
     statement: str,
     to: int,
 ) -> int:
-    found = {row[0]: row for row in tx.run(LOCK, (list(filter(_is_text, item_ids)),)).fetchall()}
+    found = {row[0]: row for row in tx.run(LOCK, (list(filter(is_text, item_ids)),)).fetchall()}
     changes = []
     for item_id in dict.fromkeys(item_ids):
         if item_id not in found:

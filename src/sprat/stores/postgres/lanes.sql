@@ -1,14 +1,38 @@
 -- Which items are next: priority, then tenants in turn, then age, for what a worker can do.
 --
--- A *lane* is the ready items of one pool, priority, tenant and group; the index work_pool_ready
--- holds lanes side by side, each in order of arrival. A pool that never saw a tenant or a group has
--- one lane a priority, and the index order is the claim order (sprat.take_next). Otherwise the
--- lanes of the highest priority are found by hopping through the index from one to the next, and
--- their heads compared: the cost grows with the number of lanes that have work, never with the
--- number of items. A claim in a pool with tenants holds the lock on the pool's row, so that turns
--- and limits are exact.
+-- A *lane* is the ready items of one pool, tenant and group; the index work_pool_lanes holds lanes
+-- side by side, each by priority and then in order of arrival. A pool that never saw a tenant or a
+-- group has one lane, and the index order is the claim order (sprat.take_next_v2). Otherwise the
+-- tenants are found by hopping through the index from one to the next, and the heads of the lanes that
+-- the worker can do are looked up and compared: the cost grows with the number of tenants that have
+-- work and of the worker's capabilities, never with the number of items, priorities or groups. A claim
+-- in a pool with tenants holds the lock on the pool's row, so that turns and limits are exact.
 
--- The heads of the lanes of one priority, for a worker with these capabilities (NULL: of all).
+-- The first item of each lane for a worker with these capabilities.
+CREATE OR REPLACE FUNCTION sprat.heads(pool_ text, capabilities_ text[])
+RETURNS TABLE (tenant text, grp text, priority int, seq bigint) LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE having_work AS (
+        (SELECT w.tenant FROM sprat.work_pool w
+         WHERE pool_name = pool_ AND status = 'pending' AND run_at IS NULL
+         ORDER BY w.tenant LIMIT 1)
+        UNION ALL
+        SELECT next.* FROM having_work, LATERAL (
+            SELECT w.tenant FROM sprat.work_pool w
+            WHERE pool_name = pool_ AND status = 'pending' AND run_at IS NULL
+              AND w.tenant > having_work.tenant
+            ORDER BY w.tenant LIMIT 1) AS next)
+    SELECT having_work.tenant, able.grp, head.priority, head.seq
+    FROM having_work
+    CROSS JOIN (SELECT DISTINCT unnest('{""}'::text[] || capabilities_) AS grp) AS able
+    CROSS JOIN LATERAL (
+        SELECT w.priority, w.seq FROM sprat.work_pool w
+        WHERE pool_name = pool_ AND status = 'pending' AND run_at IS NULL
+          AND w.tenant = having_work.tenant AND w.grp = able.grp
+        ORDER BY w.priority DESC, w.seq LIMIT 1) AS head
+$$;
+
+-- For clients of version 2, which look for the oldest item with it: the first items of one priority,
+-- for a worker with these capabilities (NULL: of all).
 CREATE OR REPLACE FUNCTION sprat.lanes(pool_ text, priority_ int, capabilities_ text[])
 RETURNS TABLE (tenant text, grp text, seq bigint) LANGUAGE sql STABLE AS $$
     WITH RECURSIVE lane AS (
@@ -31,75 +55,72 @@ CREATE OR REPLACE FUNCTION sprat.in_turn(
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
     chosen bigint[] := '{}';
-    priority_ int;
     tenants text[];
     grps text[];
+    priorities int[];
     heads bigint[];     -- NULL: the lane is empty
     turns bigint[];     -- of each lane's tenant
     best int;
+    follower record;
     alone bool;
     locked bool;
     last bigint := pool_.turn;
     limits jsonb := sprat.room(pool_);  -- by tenant, how many more may run; '' for all others
 BEGIN
-    SELECT max(priority) INTO priority_ FROM sprat.work_pool
-    WHERE pool_name = pool_.name AND status = 'pending' AND run_at IS NULL;
-    WHILE priority_ IS NOT NULL LOOP
-        SELECT array_agg(l.tenant), array_agg(l.grp), array_agg(l.seq),
-               array_agg(coalesce(t.turn, 0))
-        INTO tenants, grps, heads, turns
-        FROM sprat.lanes(pool_.name, priority_, capabilities_) l
-        LEFT JOIN sprat.tenant_turn t ON t.pool_name = pool_.name AND t.tenant = l.tenant;
-        LOOP
-            SELECT place INTO best
-            FROM unnest(tenants, heads, turns) WITH ORDINALITY AS l (tenant, head, turn, place)
-            WHERE head IS NOT NULL AND (l.tenant = '' OR limits IS NULL
-                OR coalesce(limits -> l.tenant, limits -> '')::int > 0)
-            ORDER BY turn, head LIMIT 1;
-            EXIT WHEN best IS NULL;
-            IF take_ THEN
-                SELECT suspect OR attempts + 1 >= max_retries INTO alone FROM sprat.work_pool
-                WHERE pool_name = pool_.name AND seq = heads[best]
-                  AND status = 'pending' AND run_at IS NULL FOR UPDATE SKIP LOCKED;
-                locked := FOUND;
-            ELSE
-                locked := true;
+    SELECT array_agg(l.tenant), array_agg(l.grp), array_agg(l.priority), array_agg(l.seq),
+           array_agg(coalesce(t.turn, 0))
+    INTO tenants, grps, priorities, heads, turns
+    FROM sprat.heads(pool_.name, capabilities_) l
+    LEFT JOIN sprat.tenant_turn t ON t.pool_name = pool_.name AND t.tenant = l.tenant;
+    LOOP
+        SELECT place INTO best
+        FROM unnest(tenants, priorities, heads, turns)
+            WITH ORDINALITY AS l (tenant, priority, head, turn, place)
+        WHERE head IS NOT NULL AND (l.tenant = '' OR limits IS NULL
+            OR coalesce(limits -> l.tenant, limits -> '')::int > 0)
+        ORDER BY l.priority DESC, turn, head LIMIT 1;
+        EXIT WHEN best IS NULL;
+        IF take_ THEN
+            SELECT suspect OR attempts + 1 >= max_retries INTO alone FROM sprat.work_pool
+            WHERE pool_name = pool_.name AND seq = heads[best]
+              AND status = 'pending' AND run_at IS NULL FOR UPDATE SKIP LOCKED;
+            locked := FOUND;
+        ELSE
+            locked := true;
+        END IF;
+        IF locked THEN
+            EXIT WHEN take_ AND alone AND cardinality(chosen) > 0;
+            chosen := chosen || heads[best];
+            last := last + 1;
+            FOR i IN 1 .. cardinality(tenants) LOOP
+                IF tenants[i] = tenants[best] THEN
+                    turns[i] := last;
+                END IF;
+            END LOOP;
+            IF take_ AND pool_.has_tenants THEN
+                INSERT INTO sprat.tenant_turn VALUES (pool_.name, tenants[best], last)
+                ON CONFLICT (pool_name, tenant) DO UPDATE SET turn = excluded.turn;
             END IF;
-            IF locked THEN
-                IF take_ AND alone AND cardinality(chosen) > 0 THEN
-                    PERFORM sprat.keep_turn(pool_, last);
-                    RETURN chosen;
-                END IF;
-                chosen := chosen || heads[best];
-                last := last + 1;
-                FOR i IN 1 .. cardinality(tenants) LOOP
-                    IF tenants[i] = tenants[best] THEN
-                        turns[i] := last;
-                    END IF;
-                END LOOP;
-                IF take_ AND pool_.has_tenants THEN
-                    INSERT INTO sprat.tenant_turn VALUES (pool_.name, tenants[best], last)
-                    ON CONFLICT (pool_name, tenant) DO UPDATE SET turn = excluded.turn;
-                END IF;
-                IF limits IS NOT NULL AND tenants[best] <> '' THEN
-                    limits := limits || jsonb_build_object(tenants[best],
-                        coalesce(limits -> tenants[best], limits -> '')::int - 1);
-                END IF;
-                IF cardinality(chosen) = n_ THEN
-                    PERFORM sprat.keep_turn(pool_, last) WHERE take_;
-                    RETURN chosen;
-                END IF;
+            IF limits IS NOT NULL AND tenants[best] <> '' THEN
+                limits := limits || jsonb_build_object(tenants[best],
+                    coalesce(limits -> tenants[best], limits -> '')::int - 1);
             END IF;
-            heads[best] := (
-                SELECT seq FROM sprat.work_pool
-                WHERE pool_name = pool_.name AND status = 'pending' AND run_at IS NULL
-                  AND priority = priority_ AND tenant = tenants[best] AND grp = grps[best]
-                  AND seq > heads[best]
-                ORDER BY seq LIMIT 1);
-        END LOOP;
-        SELECT max(priority) INTO priority_ FROM sprat.work_pool
+            EXIT WHEN cardinality(chosen) = n_;
+        END IF;
+        SELECT w.priority, w.seq INTO follower FROM sprat.work_pool w
         WHERE pool_name = pool_.name AND status = 'pending' AND run_at IS NULL
-          AND priority < priority_;
+          AND w.tenant = tenants[best] AND w.grp = grps[best]
+          AND w.priority = priorities[best] AND w.seq > heads[best]
+        ORDER BY w.seq LIMIT 1;
+        IF NOT FOUND THEN
+            SELECT w.priority, w.seq INTO follower FROM sprat.work_pool w
+            WHERE pool_name = pool_.name AND status = 'pending' AND run_at IS NULL
+              AND w.tenant = tenants[best] AND w.grp = grps[best]
+              AND w.priority < priorities[best]
+            ORDER BY w.priority DESC, w.seq LIMIT 1;
+        END IF;
+        priorities[best] := follower.priority;
+        heads[best] := follower.seq;
     END LOOP;
     PERFORM sprat.keep_turn(pool_, last) WHERE take_;
     RETURN chosen;

@@ -20,7 +20,7 @@ SELECT steady FROM (SELECT set_config('synchronous_commit', 'off', true)) AS soo
                    sprat.note_mark($1::float8, $2::float8)
 """
 CHECK = "SELECT now, steady FROM sprat.note_mark(NULL, $1::float8)"
-LOCK = "SELECT 1 FROM sprat.mark FOR UPDATE"
+LOCK = "SELECT sprat.clock() FROM sprat.mark FOR UPDATE"
 TRY_LOCK = f"{LOCK} SKIP LOCKED"
 LOOK = """
 SELECT sprat.clock(), at, server <> extract(epoch FROM pg_postmaster_start_time())::float8
@@ -30,10 +30,12 @@ LIVE = """
 SELECT worker_id, lease_seconds, lease_until, renewals FROM sprat.worker_registry
 WHERE status IN ('starting', 'active', 'terminating') ORDER BY worker_id
 """
-# A worker that gave a sign of life in the meantime keeps what it got for it.
+# A worker that gave a sign of life in the meantime, which does not wait for the lock on the mark,
+# keeps what it got for it.
 RENEW = """
 UPDATE sprat.worker_registry SET lease_until = $3, renewals = $4
-WHERE worker_id = $1 AND lease_until = $2 AND status IN ('starting', 'active', 'terminating')
+WHERE worker_id = $1 AND lease_until = $2 AND last_heartbeat < $5
+  AND status IN ('starting', 'active', 'terminating')
 """
 SET = """
 UPDATE sprat.mark SET at = $1, server = extract(epoch FROM pg_postmaster_start_time())::float8
@@ -65,10 +67,11 @@ def check(tx: Transaction) -> None:
 def renew(tx: Transaction, *, wait: bool = True) -> None:
     """Give fresh leases after an outage, once: a process that comes second finds a new mark.
     Without `wait` it does not stop for the first."""
-    if tx.one(LOCK if wait else TRY_LOCK) is None:
+    began = tx.one(LOCK if wait else TRY_LOCK)
+    if began is None:
         return
     tx.now, marked_at, restarted = tx.run(LOOK).fetchall()[0]
     before = {row[0]: Lease.of(row) for row in tx.run(LIVE).fetchall()}
     renewed = after_gap(before.values(), marked_at=marked_at, now=tx.now, restarted=restarted)
-    tx.run_many(RENEW, [(w, before[w].until, until, n) for w, _, until, n in renewed])
+    tx.run_many(RENEW, [(w, before[w].until, until, n, began) for w, _, until, n in renewed])
     tx.run(SET, (tx.now,))

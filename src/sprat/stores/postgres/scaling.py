@@ -47,20 +47,27 @@ SELECT count(*) FROM sprat.worker_registry
 WHERE pool_id = $1 AND status IN ('starting', 'active') AND lease_until > $2
   AND ($3::text IS NULL OR $3 = ANY (capabilities))
 """
-# The ready item that was pushed first: the least of the lanes' heads.
+# The ready item that was pushed first: the least of those that are first in a lane's priority.
 OLDEST = """
-WITH RECURSIVE level (priority) AS (
-    SELECT max(priority) FROM sprat.work_pool
-    WHERE pool_name = $1 AND status = 'pending' AND run_at IS NULL
+WITH RECURSIVE lane AS (
+    (SELECT tenant, grp, priority, seq FROM sprat.work_pool
+     WHERE pool_name = $1 AND status = 'pending' AND run_at IS NULL
+     ORDER BY tenant, grp, priority DESC, seq LIMIT 1)
     UNION ALL
-    SELECT (SELECT max(w.priority) FROM sprat.work_pool w
-            WHERE pool_name = $1 AND status = 'pending' AND run_at IS NULL
-              AND w.priority < level.priority)
-    FROM level WHERE level.priority IS NOT NULL)
+    SELECT next.tenant, next.grp, next.priority, next.seq FROM lane, LATERAL (
+        (SELECT 1 AS rank, w.tenant, w.grp, w.priority, w.seq FROM sprat.work_pool w
+         WHERE pool_name = $1 AND status = 'pending' AND run_at IS NULL
+           AND w.tenant = lane.tenant AND w.grp = lane.grp AND w.priority < lane.priority
+         ORDER BY w.priority DESC, w.seq LIMIT 1)
+        UNION ALL
+        (SELECT 2, w.tenant, w.grp, w.priority, w.seq FROM sprat.work_pool w
+         WHERE pool_name = $1 AND status = 'pending' AND run_at IS NULL
+           AND (w.tenant, w.grp) > (lane.tenant, lane.grp)
+         ORDER BY w.tenant, w.grp, w.priority DESC, w.seq LIMIT 1)
+        ORDER BY rank LIMIT 1) AS next)
 SELECT ready_at FROM sprat.work_pool
 WHERE pool_name = $1 AND seq = (
-    SELECT min(lane.seq) FROM level, sprat.lanes($1, level.priority, NULL) AS lane
-    WHERE level.priority IS NOT NULL AND ($2::text IS NULL OR lane.grp = $2))
+    SELECT min(seq) FROM lane WHERE $2::text IS NULL OR grp = $2)
 """
 OLDEST_DUE = """
 SELECT min(run_at) FROM sprat.work_pool
@@ -180,6 +187,7 @@ def record(
         *(jsontext.dumps(dict(decision.inputs)), list(worker_ids), drained),
     )
     tx.run(KEEP, row)
+    statistics.count_decision(tx, decision)
     return _decision_of((version + 1, tx.now, pool, group or "", *row[4:]))
 
 

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
     Db = psycopg.Connection[tuple[Any, ...]]
 
-VERSION = 2
+VERSION = 3
 FIRST = 1  # what schema.sql creates
 NEEDS = 2
-MIGRATIONS: Mapping[int, str] = {2: "version_2.sql"}  # the files that lead to a version
+# The files that lead to a version.
+MIGRATIONS: Mapping[int, str] = {2: "version_2.sql", 3: "version_3.sql"}
 OLDEST_SERVER = 130000
 
 STATE = """

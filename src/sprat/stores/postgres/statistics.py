@@ -1,9 +1,15 @@
 """Running statistics: small buckets that push, claim and settle add to (see tally.py). Each server
-process adds to rows of its own (shard); old ones are rolled up into one."""
+process adds to rows of its own (shard); old ones are rolled up into one.
+
+Rows of width 0 are totals. A fine bucket is added to them when it is rolled up, so a job adds to
+its bucket alone. Their `at` is when the last of these buckets ended (0: scaling decisions, counted
+at once): a coarse bucket that begins later was rolled up by a client that knows no totals. The
+totals of now are the rows of width 0, all fine buckets, and such coarse ones.
+"""
 
 from __future__ import annotations
 
-from sprat import histogram, model
+from sprat import histogram, model, scaling_reasons
 from sprat.histogram import FINE
 
 TYPE_CHECKING = False
@@ -13,6 +19,7 @@ if TYPE_CHECKING:
 COARSE = 900  # seconds a bucket, after a while
 KEEP_FINE_SECONDS = 2 * 3600
 KEEP_COARSE_SECONDS = 35 * 86400
+EVER = 1 << 53  # later than every bucket
 
 STATS = """
 SELECT kind, bin, sum(n)::bigint, sum(total), sum(squares) FROM sprat.pool_stats
@@ -24,13 +31,47 @@ FROM sprat.pool_stats
 WHERE pool_name = $1 AND width IN (10, 900) AND at + width > $2::float8
 GROUP BY at, width, kind, bin
 """
+UNCOUNTED_COARSE = f"""
+SELECT kind, bin, n, total, squares FROM sprat.pool_stats
+WHERE pool_name = $1 AND width = {COARSE} AND at < $2
+  AND at >= (SELECT coalesce(max(at), 0) FROM sprat.pool_stats WHERE pool_name = $1 AND width = 0)
+"""
+FINE_OR_TOTALS = f"""
+SELECT kind, bin, n, total, squares FROM sprat.pool_stats
+WHERE pool_name = $1 AND width IN (0, {FINE}) AND at < $2
+"""
+TOTALS = f"""
+SELECT kind, bin, sum(n)::bigint, sum(total), sum(squares)
+FROM ({FINE_OR_TOTALS} UNION ALL {UNCOUNTED_COARSE}) AS counted GROUP BY kind, bin
+"""
+COUNT_DECISION = """
+INSERT INTO sprat.pool_stats AS s VALUES ($1, 0, 0, $2, $3, 0, 1, 0, 0)
+ON CONFLICT (pool_name, width, at, kind, bin, shard) DO UPDATE SET n = s.n + 1
+"""
+IS_DUE = f"""
+SELECT true FROM (
+    SELECT kind, bin, n, total, squares FROM sprat.pool_stats
+    WHERE pool_name = $1 AND width = {FINE} AND at < $2
+    UNION ALL {UNCOUNTED_COARSE}) AS uncounted LIMIT 1
+"""
+# One purge of a pool at a time: two would both count what another client rolled up.
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('sprat.totals ' || $1, 0))"
 ROLL_UP = f"""
-WITH old AS (
+WITH fine AS (
     DELETE FROM sprat.pool_stats WHERE pool_name = $1 AND width = {FINE} AND at < $2
-    RETURNING *)
+    RETURNING *),
+totals AS (
+    DELETE FROM sprat.pool_stats WHERE pool_name = $1 AND width = 0 AND at < $2
+    RETURNING kind, bin, n, total, squares),
+counted AS (
+    SELECT kind, bin, n, total, squares FROM fine
+    UNION ALL SELECT * FROM totals
+    UNION ALL {UNCOUNTED_COARSE})
 INSERT INTO sprat.pool_stats AS s
-SELECT pool_name, {COARSE}, at / {COARSE} * {COARSE}, kind, bin, 0, sum(n), sum(total), sum(squares)
-FROM old GROUP BY 1, 3, kind, bin
+SELECT $1, {COARSE}, at / {COARSE} * {COARSE}, kind, bin, 0, sum(n), sum(total), sum(squares)
+FROM fine GROUP BY 3, kind, bin
+UNION ALL
+SELECT $1, 0, $2, kind, bin, 0, sum(n), sum(total), sum(squares) FROM counted GROUP BY kind, bin
 ON CONFLICT (pool_name, width, at, kind, bin, shard) DO UPDATE SET
     n = s.n + excluded.n, total = s.total + excluded.total, squares = s.squares + excluded.squares
 """
@@ -47,8 +88,19 @@ def history(tx: Transaction, pool: str, seconds: float) -> list[model.StatsBucke
     return histogram.history((at, width, (*row,)) for at, width, *row in rows)
 
 
+def totals(tx: Transaction, pool: str) -> model.Totals:
+    return histogram.totals(tx.run(TOTALS, (pool, EVER)).fetchall())
+
+
+def count_decision(tx: Transaction, decision: model.Decision) -> None:
+    number = scaling_reasons.number(decision.reason)
+    tx.run(COUNT_DECISION, (decision.pool, decision.direction, number))
+
+
 def roll_up(tx: Transaction, pool: str) -> None:
     """Fold old fine buckets into coarse ones and drop the oldest of those."""
     before = int(tx.now - KEEP_FINE_SECONDS) // COARSE * COARSE
-    tx.run(ROLL_UP, (pool, before))
+    if tx.one(IS_DUE, (pool, before)):
+        tx.run(LOCK, (pool,))
+        tx.run(ROLL_UP, (pool, before))
     tx.run(FORGET, (pool, COARSE, int(tx.now - KEEP_COARSE_SECONDS)))

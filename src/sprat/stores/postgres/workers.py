@@ -3,7 +3,7 @@ row first; a claim shares that lock, so that nobody is given work and taken for 
 
 from __future__ import annotations
 
-from sprat import jsontext, model, tally
+from sprat import jsontext, leases, model, payload, tally
 from sprat.backend import too_late
 from sprat.errors import UnknownWorker
 from sprat.stores.postgres import marks, releasing
@@ -91,7 +91,6 @@ WHERE pool_name = $1 AND grp = $2 AND launch_failures > 0
 """
 RING_ALL = "SELECT pg_notify('sprat.bell', '')"
 NEVER_REGISTERED = "launched, but did not register in time"
-LEASE_ENDED = "its lease ended without a heartbeat"
 
 
 def get(tx: Transaction, worker_id: str) -> model.WorkerRecord | None:
@@ -172,7 +171,7 @@ def heartbeat(
     if worker.incarnation not in (None, row[1]):
         return model.Heartbeat(status=model.LOST, lost=lost)
     if row[0] in (model.ACTIVE, model.TERMINATING):
-        merged = None if metadata is None else _merged(row[2], metadata)
+        merged = None if metadata is None else payload.merged_metadata(row[2], metadata)
         current = holding[0].item_id if holding else None
         tx.run(BEAT, (worker.worker_id, tx.now, current, merged))
     return model.Heartbeat(status=row[0], lost=lost)
@@ -188,10 +187,6 @@ def lost_of(tx: Transaction, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
     ids, tokens = ([claim[place] for claim in holding] for place in (0, 1))
     held = set(tx.run(HOLDS, (ids, tokens)).fetchall())
     return tuple(claim.item_id for claim in holding if tuple(claim) not in held)
-
-
-def _merged(stored: str, sent: str) -> str:
-    return jsontext.dumps({**jsontext.loads(stored), **jsontext.loads(sent)})
 
 
 def _state(tx: Transaction, worker_id: str) -> tuple[Any, ...]:
@@ -240,6 +235,7 @@ def reap(tx: Transaction, pool: str | None, threshold: float | None) -> model.Re
 
 def reap_checked(tx: Transaction, pool: str | None, threshold: float | None) -> model.Reaped:
     stale = tx.run(STALE, (pool, threshold, tx.now)).fetchall()
+    reason = leases.why_lost(threshold)
     lost: list[str] = []
     expired: list[str] = []
     released = poisoned = 0
@@ -250,8 +246,8 @@ def reap_checked(tx: Transaction, pool: str | None, threshold: float | None) -> 
             tx.run(MOVE, (worker_id, model.LOST, NEVER_REGISTERED, tx.now))
             continue
         lost.append(worker_id)
-        tx.run(MOVE, (worker_id, model.LOST, LEASE_ENDED, tx.now))
-        freed, out = releasing.release(tx, worker_id, reason=LEASE_ENDED)
+        tx.run(MOVE, (worker_id, model.LOST, reason, tx.now))
+        freed, out = releasing.release(tx, worker_id, reason=reason)
         released += freed
         poisoned += out
     return model.Reaped(

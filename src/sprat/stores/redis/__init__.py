@@ -25,6 +25,7 @@ so that every verb is atomic, whatever pools and workers it touches.
     {store}:pool:NAME:running, :turns      hash  tenant -> claimed items, last turn
     {store}:pool:NAME:stats      hash  bucket of 10 or 900 seconds -> sums, and -> arrivals
     {store}:pool:NAME:fresh      hash  the sums of the bucket of now
+    {store}:pool:NAME:totals     hash  sums of the buckets that were rolled up, decisions
     {store}:pool:NAME:waiting    zset  bells to ring by when they began to wait (bell.py)
     {store}:pool:NAME:live, :ended   zset  workers of the pool
     {store}:pool:NAME:scales     hash  group -> scale set;  :decisions  list, newest first
@@ -33,6 +34,8 @@ so that every verb is atomic, whatever pools and workers it touches.
 from __future__ import annotations
 
 from sprat.backend import Backend
+from sprat.errors import InvalidInput, StoreUnavailable
+from sprat.stores.lost_claims import LostClaims
 from sprat.stores.redis import bell, pools
 from sprat.stores.redis import items as stored
 from sprat.stores.redis import workers as registry
@@ -41,17 +44,31 @@ from sprat.stores.redis.link import Link
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from socket import socket
 
     from sprat import model
     from sprat.backend import ClaimRef, WorkerRef
 
 
 class RedisBackend(Backend):
-    def __init__(self, url: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        connect: Callable[[str, int], socket] | None = None,
+        password: str | Callable[[], str] | None = None,
+    ) -> None:
         from sprat.stores.redis import health
 
-        self._link = Link(parse(url))
+        address = parse(url)
+        if connect is not None and address.path is not None:
+            raise InvalidInput("connect= has no use with redis+unix://, which names its socket")
+        if connect is not None or password is not None:
+            password = address.password if password is None else password
+            address = address.replace(connect=connect, password=password)
+        self._link = Link(address)
+        self._lost_claims = LostClaims()
         self._bells = bell.Bells(self._link)
         self._cancel_bells = bell.CancelBells(self._link)
         try:
@@ -75,15 +92,23 @@ class RedisBackend(Backend):
         claim: int = 0,
         announced: bool = False,
     ) -> model.Exchange:
-        return stored.exchange(
-            self._link,
-            pool,
-            worker,
-            settlements=settlements,
-            start=start,
-            claim=claim,
-            announced=announced,
-        )
+        request = self._lost_claims.request(pool, worker, claim)
+        try:
+            answer = stored.exchange(
+                self._link,
+                pool,
+                worker,
+                settlements=settlements,
+                start=start,
+                announced=announced,
+                request=request,
+            )
+        except StoreUnavailable:
+            self._lost_claims.keep(pool, worker, *request[:2])
+            raise
+        if request[2]:
+            return self._lost_claims.answered(self, pool, worker, claim, answer)
+        return answer
 
     def save(
         self,
@@ -107,10 +132,18 @@ class RedisBackend(Backend):
     def item(self, item_id: str) -> model.WorkItem:
         return stored.get(self._link, item_id)
 
+    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
+        return stored.pools_of(self._link, item_ids)
+
     def items(
         self, pool: str, status: str | None, limit: int, after: str | None
     ) -> list[model.WorkItem]:
         return stored.page(self._link, pool, status, limit, after)
+
+    def find(
+        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
+    ) -> model.Found:
+        return stored.find(self._link, pool, which, limit, after)
 
     def counts(self, pool: str) -> model.Counts:
         return stored.counts(self._link, pool)
@@ -143,6 +176,9 @@ class RedisBackend(Backend):
 
     def purge(self, pool: str, limit: int) -> int:
         return pools.purge(self._link, pool, limit)
+
+    def delete_pool(self, pool: str, limit: int) -> bool | None:
+        return pools.delete_pool(self._link, pool, limit)
 
     # -- workers ----------------------------------------------------------------------------
 
@@ -212,6 +248,11 @@ class RedisBackend(Backend):
         from sprat.stores.redis import scaling
 
         return scaling.history(self._link, pool, seconds)
+
+    def totals(self, pool: str) -> model.Totals:
+        from sprat.stores.redis import scaling
+
+        return scaling.totals(self._link, pool)
 
     # -- documents and rates ------------------------------------------------------------------
 

@@ -1,18 +1,25 @@
-"""Store URLs: redis://, rediss:// (TLS), redis+unix://, redis+sentinel://, and valkey for redis."""
+"""Store URLs: redis://, rediss:// (TLS), redis+unix://, redis+sentinel://, and valkey for redis.
+The password and the client certificate may come from the environment: a URL ends up in logs. A
+password that changes comes from a file or a function, which are asked for each connection."""
 
 from __future__ import annotations
 
-from sprat.errors import InvalidInput
+import os
+
+from sprat.errors import InvalidInput, StoreUnavailable
+from sprat.percent import unquoted
 from sprat.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from socket import socket
 
 PORT = 6379
 SENTINEL_PORT = 26379
 SCHEMES = ("redis", "rediss", "redis+unix", "redis+sentinel", "rediss+sentinel")
-OPTIONS = ("store", "ca", "sentinel_password")
+OPTIONS = ("store", "ca", "connections", "sentinel_user", "sentinel_password")
+CONNECTIONS = 10
 _HOW = "write redis://:password@host:6379/0"
 
 
@@ -24,16 +31,33 @@ class Address(Record):
     service: str | None = None  # the name under which the sentinels watch the server
     database: int = 0
     user: str | None = None
-    password: str | None = None
+    password: str | Callable[[], str] | None = None
+    password_file: str | None = None  # for where there is no other
+    sentinel_user: str | None = None
     sentinel_password: str | None = None
     tls: bool = False
     ca: str | None = None  # a file with the certificates to trust
+    client_certificate: str | None = None  # a file with the one to show
+    client_key: str | None = None  # a file with its key, where that is another
     store: str = "sprat"  # several stores may share a server
+    connect: Callable[[str, int], socket] | None = None  # instead of sprat's own way to the server
+    connections: int = CONNECTIONS  # of one process, besides one per thread that waits for work
 
     @property
     def tag(self) -> str:
         """The beginning of every key: braces make all of them fall into one slot of a cluster."""
         return "{" + self.store + "}"
+
+    def current_password(self) -> str | None:
+        """The password to use now."""
+        if self.password is None and self.password_file is not None:
+            return _content(self.password_file)
+        if not callable(self.password):
+            return self.password
+        password = self.password()
+        if not isinstance(password, str):
+            raise InvalidInput(f"password= returned {type(password).__name__}, not a string")
+        return password
 
     def __str__(self) -> str:
         """The address as it may be shown: without the password."""
@@ -45,7 +69,8 @@ class Address(Record):
         return f"{scheme}://{hosts}{service}/{self.database}"
 
 
-def parse(url: str) -> Address:
+def parse(url: str, environment: Mapping[str, str] | None = None) -> Address:
+    given = os.environ if environment is None else environment
     scheme, _, rest = url.partition("://")
     scheme = scheme.replace("valkey", "redis", 1)
     if scheme not in SCHEMES:
@@ -59,14 +84,19 @@ def parse(url: str) -> Address:
     about = Address(
         hosts=(),
         user=user,
-        password=password,
+        password=password or given.get("SPRAT_REDIS_PASSWORD") or None,
+        password_file=given.get("SPRAT_REDIS_PASSWORD_FILE") or None,
         tls=tls,
         ca=options.get("ca"),
+        client_certificate=given.get("SPRAT_CLIENT_CERTIFICATE") or None,
+        client_key=given.get("SPRAT_CLIENT_KEY") or None,
+        sentinel_user=options.get("sentinel_user"),
         sentinel_password=options.get("sentinel_password"),
         store=options.get("store", "sprat"),
+        connections=_connections(options.get("connections", str(CONNECTIONS))),
     )
     if scheme == "redis+unix":
-        return about.replace(path=_unquoted(place))
+        return about.replace(path=unquoted(place))
     names, _, path = place.partition("/")
     if scheme.endswith("+sentinel"):
         service, _, database = path.partition("/")
@@ -79,16 +109,30 @@ def parse(url: str) -> Address:
     return about.replace(hosts=(_host(names, PORT),), database=_database(path))
 
 
+def _content(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreUnavailable(f"SPRAT_REDIS_PASSWORD_FILE cannot be read: {error}") from None
+
+
 def _options(query: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for option in filter(None, query.split("&")):
         name, _, value = option.partition("=")
         if name not in OPTIONS or not value:
             raise InvalidInput(f"unknown option {name!r} in the URL: {', '.join(OPTIONS)}")
-        found[name] = _unquoted(value)
+        found[name] = unquoted(value)
     if set("{}:\1") & set(found.get("store", "")):
         raise InvalidInput("store= in the URL is a plain name, without braces and colons")
     return found
+
+
+def _connections(value: str) -> int:
+    if not (value.isascii() and value.isdigit()) or not 1 <= int(value[:9]) <= 1000:
+        raise InvalidInput(f"connections={value[:20]} in the URL: write a number from 1 to 1000")
+    return int(value)
 
 
 def _credentials(rest: str) -> tuple[str | None, str | None, str]:
@@ -96,7 +140,7 @@ def _credentials(rest: str) -> tuple[str | None, str | None, str]:
     if not at:
         return None, None, rest
     user, _, password = said.partition(":")
-    return _unquoted(user) or None, _unquoted(password) or None, place
+    return unquoted(user) or None, unquoted(password) or None, place
 
 
 def _host(name: str, default: int) -> tuple[str, int]:
@@ -119,15 +163,3 @@ def _database(path: str) -> int:
 
 def _shown(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _unquoted(text: str) -> str:
-    """%40 is @. (urllib would cost every worker 40 ms.)"""
-    first, *others = text.split("%")
-    done = [first.encode()]
-    for part in others:
-        try:
-            done.append(bytes([int(part[:2], 16)]) + part[2:].encode())
-        except ValueError:
-            raise InvalidInput("% in the URL is not followed by two hex digits") from None
-    return b"".join(done).decode("utf-8", "replace")

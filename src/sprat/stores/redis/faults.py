@@ -10,17 +10,23 @@ from sprat.errors import (
     UnknownItem,
     UnknownWorker,
 )
+from sprat.payload import too_much_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sprat.stores.redis.address import Address
 
 # Replies of a server that will answer soon, or of one that is not the right one any more.
-PASSING = ("LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "UNBLOCKED")
+# ASK: a cluster is moving the store's slot. No script has begun, because the key that it declares
+# never exists; and its other keys are on either node, so sprat waits until the slot has arrived.
+PASSING = (
+    *("ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN"),
+    *("READONLY", "TRYAGAIN", "UNBLOCKED"),
+)
 
 SAID = {
-    "NOAUTH": "wants a password: write redis://:password@host",
-    "WRONGPASS": "refuses the user name or the password: check the URL",
+    "NOAUTH": "wants a password: set SPRAT_REDIS_PASSWORD, or write redis://:password@host",
+    "WRONGPASS": "refuses the user name or the password: check the URL and SPRAT_REDIS_PASSWORD",
     "NOPERM": "does not allow this user to do that: docs/operate/redis.md lists what is needed",
     "OOM": "has no memory left and nothing changed: raise maxmemory, or purge finished items",
     "MISCONF": "cannot write to its disk and nothing changed: look into its log",
@@ -30,6 +36,7 @@ SAID = {
     "BUSY": "is busy with a script of somebody else: try again, or SCRIPT KILL ends it",
     "MASTERDOWN": "has lost its master: try again soon",
     "CLUSTERDOWN": "is a cluster that is down: look at its nodes",
+    "ASK": "is moving the store to another node of the cluster: try again soon",
     "CROSSSLOT": "was asked for keys of several slots: this is a mistake in sprat, report it",
 }
 
@@ -54,6 +61,8 @@ def translated(error: Exception, address: Address, pool: str = "") -> SpratError
         return UnknownItem(f"the store has no item {rest!r}")
     if code == "NOWORKER":
         return UnknownWorker(f"worker {rest!r} is not registered: register it first")
+    if code == "METADATA":
+        return too_much_metadata()
     if code == "CONFLICT":
         return KeyConflict(
             f"pool {pool!r} has an item with the key {rest!r} and another payload or task: "
@@ -61,6 +70,8 @@ def translated(error: Exception, address: Address, pool: str = "") -> SpratError
         )
     if code in SAID:
         return StoreUnavailable(f"the server at {address} {SAID[code]}")
+    if code in PASSING or code == "MOVED":
+        return StoreUnavailable(f"the server at {address} cannot answer now ({error}): try again")
     if "unknown command" in str(error):
         return StoreMismatch(f"the server at {address} is not Redis 6.2 or later: {error}")
     return StoreMismatch(f"the server at {address} answered with an error: {error}")

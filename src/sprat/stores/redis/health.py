@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 
-from sprat.errors import SpratError, StoreMismatch
+from sprat.errors import SpratError, StoreMismatch, StoreWarning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,10 +15,6 @@ OLDEST = (6, 2)
 FORMAT = 2  # of keys and rows; another number when those of another sprat could not be read
 UPGRADED = "sprat was upgraded: workers of the previous version finish what they hold and leave"
 UNKNOWN = "unknown"
-
-
-class StoreWarning(UserWarning):
-    """The store may lose what it acknowledged."""
 
 
 def facts(link: Link) -> dict[str, str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sprat.backend import ClaimRef, WorkerRef
     from sprat.stores.redis.link import Link
 
+BEYOND = 1 << 50  # the place after the newest item
 AGAIN = 6  # the place of "this is sent again" among the arguments of an exchange
 
 
@@ -62,20 +63,21 @@ def exchange(
     *,
     settlements: Sequence[model.Settlement],
     start: ClaimRef | None,
-    claim: int,
     announced: bool,
+    request: tuple[str, int, bool],
 ) -> model.Exchange:
+    name, claim, again = request
     if claim and worker is None:
         raise UnknownWorker("only a worker can claim: say which")
     worker_id, incarnation = ("", None) if worker is None else worker
     started_id, started_token = ("", "") if start is None else start
     values: list[str | int] = [
         *(pool, worker_id, "" if incarnation is None else incarnation, claim, int(announced)),
-        *(new_request(), "0", started_id, started_token or ""),
+        *(name, str(int(again)), started_id, started_token or ""),
         *told(settlements),
     ]
-    name = "exchange_marked" if link.is_mark_due() else "exchange"
-    settled, was_started, runs, version = link.run(name, *values, again_at=AGAIN)
+    script = "exchange_marked" if link.is_mark_due() else "exchange"
+    settled, was_started, runs, version = link.run(script, *values, again_at=AGAIN)
     return model.Exchange.of(
         (
             tuple([digit == "1" for digit in settled]),
@@ -132,6 +134,10 @@ def get(link: Link, item_id: str) -> model.WorkItem:
     return item_of(link.run("item", item_id))
 
 
+def pools_of(link: Link, item_ids: Sequence[str]) -> list[str | None]:
+    return [pool or None for pool in link.run("pools_of", *item_ids)]
+
+
 def page(
     link: Link, pool: str, status: str | None, limit: int, after: str | None
 ) -> list[model.WorkItem]:
@@ -139,10 +145,23 @@ def page(
     place: int | None = 0
     while place is not None and len(found) < limit:
         wanted = limit - len(found)
-        place, rows = link.run("items", pool, status or "", wanted, after or "", place)
+        place, rows, _ = link.run("items", pool, status or "", wanted, after or "", place, "{}")
         found += [item_of(row) for row in rows]
         after = None
     return found
+
+
+def find(
+    link: Link, pool: str, which: model.ItemFilter, limit: int, after: str | None
+) -> model.Found:
+    filters = {name: value for name, value in which.as_dict().items() if value is not None}
+    for name in ("older_seconds", "newer_seconds"):
+        if name in filters:
+            filters[name] = micros(filters[name])
+    values = (pool, which.status or "", limit, after or "", BEYOND if which.newest else 0)
+    place, rows, last = link.run("items", *values, jsontext.dumps(filters))
+    found = tuple(item_of(row) for row in rows)
+    return model.Found(items=found, after=None if place is None else last)
 
 
 def counts(link: Link, pool: str) -> model.Counts:

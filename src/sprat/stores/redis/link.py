@@ -1,5 +1,8 @@
 """The way to the server: connects when needed, comes back after it was gone, and never crosses a
 fork. A script is sent again when its reply was lost, which every script is written for.
+
+A line is one connection, for one thread at a time. A process has one line; threads that use the
+store at the same time open more, up to the `connections` of the URL.
 """
 
 from __future__ import annotations
@@ -30,13 +33,22 @@ LONGEST_PAUSE_SECONDS = 0.5
 _BROKEN = (OSError, EOFError)
 
 
+class Line:
+    """A connection that is opened on its first use. The thread that holds the lock uses it."""
+
+    __slots__ = ("lock", "wire")
+
+    def __init__(self) -> None:
+        self.lock = _thread.allocate_lock()
+        self.wire: Wire | None = None
+
+
 class Link:
-    """Thread-safe: one conversation at a time."""
+    """Thread-safe: one conversation at a time on each of its lines."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self._lock = _thread.allocate_lock()
-        self._wire: Wire | None = None
+        self._start_anew()
         self._host = None if address.path is not None else address.hosts[0]
         self._was_there = False
         self._marked_at = -math.inf
@@ -86,8 +98,13 @@ class Link:
         tries, end = 0, time.monotonic() + seconds
         while True:
             try:
-                with self._lock:
-                    return self._once(converse)
+                line = self._lines[0]
+                if not line.lock.acquire(False):
+                    line = self._other_line()
+                try:
+                    return self._once(converse, line)
+                finally:
+                    line.lock.release()
             except ReplyError as error:
                 if not self._follow(error) and faults.code_of(error) not in faults.PASSING:
                     raise faults.translated(error, self.address, pool) from None
@@ -102,20 +119,42 @@ class Link:
             pause = backoff(tries, base=PAUSE_SECONDS, cap=LONGEST_PAUSE_SECONDS, jitter=_jitter())
             time.sleep(pause)
 
-    def _once(self, converse: Callable[[Wire], Any]) -> Any:
+    def _start_anew(self) -> None:
+        self._lines = [Line()]
+        self._growing = _thread.allocate_lock()
+        self._turn = 0
+
+    def _other_line(self) -> Line:
+        """A line that is free, or a new one; where there are as many as there may be, the next one
+        in turn when its thread is done with it. Its lock is held."""
+        for line in self._lines:
+            if line.lock.acquire(False):
+                return line
+        with self._growing:
+            if len(self._lines) < self.address.connections:
+                line = Line()
+                line.lock.acquire()
+                self._lines.append(line)
+                return line
+            self._turn += 1
+            line = self._lines[self._turn % len(self._lines)]
+        line.lock.acquire()
+        return line
+
+    def _once(self, converse: Callable[[Wire], Any], line: Line) -> Any:
         if self._closed:
             raise StoreUnavailable(f"the store {self.address} was closed: open it again")
-        wire = self._wire
+        wire = line.wire
         if wire is None:
-            wire = self._wire = self.connect()
+            wire = line.wire = self.connect()
         try:
             answer = converse(wire)
         except ReplyError as error:
             if faults.code_of(error) in faults.PASSING or "MOVED" in str(error):
-                self._hang_up()
+                self._hang_up(line)
             raise
         except BaseException:  # also of Ctrl-C: the reply of this question must not answer the next
-            self._hang_up()
+            self._hang_up(line)
             raise
         self._was_there = True
         self.is_away = False
@@ -153,21 +192,23 @@ class Link:
         self._was_there = True
         return True
 
-    def _hang_up(self) -> None:
-        wire, self._wire = self._wire, None
+    def _hang_up(self, line: Line) -> None:
+        wire, line.wire = line.wire, None
         if wire is not None:
             wire.close()
 
     def after_fork_in_child(self) -> None:
-        """The connection is the parent's: ours is opened on its next use."""
-        self._lock = _thread.allocate_lock()
+        """The connections are the parent's: ours are opened on their next use."""
+        for line in self._lines:
+            self._hang_up(line)
+        self._start_anew()
         self.is_away = False
-        self._hang_up()
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            self._hang_up()
+        self._closed = True
+        for line in self._lines.copy():
+            with line.lock:
+                self._hang_up(line)
 
 
 def _ask_sentinels(address: Address) -> tuple[str, int]:
@@ -178,7 +219,8 @@ def _ask_sentinels(address: Address) -> tuple[str, int]:
             wire = Wire(address, host)
             try:
                 if address.sentinel_password is not None:
-                    wire.ask("AUTH", address.sentinel_password)
+                    user = () if address.sentinel_user is None else (address.sentinel_user,)
+                    wire.ask("AUTH", *user, address.sentinel_password)
                 found = wire.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", address.service or "")
             finally:
                 wire.close()

@@ -63,3 +63,8 @@ def begin_check(link: Link, pool: str) -> None:
 
 def purge(link: Link, pool: str, limit: int) -> int:
     return int(link.run("purge", pool, limit))
+
+
+def delete_pool(link: Link, pool: str, limit: int) -> bool | None:
+    answer = int(link.run("delete_pool", pool, limit))
+    return None if answer < 0 else bool(answer)

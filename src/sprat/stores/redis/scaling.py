@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat import histogram, jsontext, model, payload
+from sprat import histogram, jsontext, model, payload, scaling_reasons
 from sprat.stores.redis.items import new_request
 from sprat.stores.redis.rows import counts_of, micros, moment, worker_of
 
@@ -68,6 +68,7 @@ def record(link: Link, version: int, decision: model.Decision) -> model.Recorded
         "launch": ["w-" + worker_id for worker_id in payload.new_ids(decision.launch)],
         "drain": list(decision.drain),
         "reason": decision.reason,
+        "counted_as": scaling_reasons.number(decision.reason),
         "max_workers": decision.max_workers,
         "deadline": micros(decision.start_deadline_seconds),
         "capabilities": list(dict.fromkeys((*decision.capabilities, *needed))),
@@ -113,6 +114,17 @@ def stats(link: Link, pool: str, seconds: float) -> model.Stats:
 
 def history(link: Link, pool: str, seconds: float) -> list[model.StatsBucket]:
     return histogram.history(_read(link.run("history", pool, repr(seconds))))
+
+
+def totals(link: Link, pool: str) -> model.Totals:
+    sums, decisions = link.run("totals", pool)
+    return histogram.totals([*(row for _, _, row in _read(sums)), *_decided(decisions)])
+
+
+def _decided(counts: Sequence[Any]) -> Iterator[histogram.Row]:
+    for name, n in zip(counts[::2], counts[1::2], strict=True):
+        direction, _, reason = name.partition(":")
+        yield direction, int(reason), n, 0.0, 0.0
 
 
 def _read(sums: Sequence[str]) -> Iterator[tuple[int, int, histogram.Row]]:

@@ -6,8 +6,9 @@ redis-py would do it too, at 150 ms of imports a worker: docs/decisions/0009-red
 from __future__ import annotations
 
 import _socket
+import os
 
-from sprat.errors import MissingExtra
+from sprat.errors import InvalidInput, MissingExtra, StoreUnavailable
 
 try:
     import hiredis
@@ -16,6 +17,7 @@ except ImportError:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ssl import SSLContext
     from typing import Any
 
     from sprat.stores.redis.address import Address
@@ -24,6 +26,8 @@ CONNECT_SECONDS = 5.0
 REPLY_SECONDS = 30.0  # a server that says nothing for so long is taken for dead
 READ_BYTES = 1 << 16
 _TLS_NOTHING = "SSLWantReadError"  # BlockingIOError of a TLS socket, whose module may be absent
+
+_NAMING = ("CLIENT", "SETNAME")
 
 ReplyError = hiredis.ReplyError
 pack = hiredis.pack_command
@@ -37,12 +41,22 @@ class Wire:
         self._socket = _connected(address, host)
 
     def greet(self, address: Address) -> None:
-        """Say who we are and which database is meant."""
-        if address.password is not None:
+        """Log in, choose the database, and show operators who is connected (CLIENT LIST)."""
+        commands: list[tuple[str | int, ...]] = []
+        password = address.current_password()
+        if password is not None:
             user = () if address.user is None else (address.user,)
-            self.ask("AUTH", *user, address.password)
+            commands.append(("AUTH", *user, password))
         if address.database:
-            self.ask("SELECT", address.database)
+            commands.append(("SELECT", address.database))
+        commands.append((*_NAMING, _name()))
+        self.send(b"".join(pack(command) for command in commands))  # type: ignore[arg-type]
+        for command in commands:
+            try:
+                self.read()
+            except ReplyError:
+                if command[:2] != _NAMING:  # users that may not name themselves work as well
+                    raise
 
     def ask(self, *command: str | int | bytes) -> Any:
         """The reply; an error reply is raised."""
@@ -101,7 +115,15 @@ class Wire:
         self._socket.close()
 
 
+def _name() -> str:
+    host = "".join(c if "!" <= c <= "~" else "-" for c in os.uname().nodename)
+    return f"sprat-{host}-{os.getpid()}"
+
+
 def _connected(address: Address, host: tuple[str, int] | None) -> Any:
+    if address.connect is not None and host is not None:
+        plain = _handed_over(address.connect(*host))
+        return _secured(plain, address, host[0]) if address.tls else plain
     if host is None:
         return _connect(_socket.AF_UNIX, address.path)
     found = _socket.getaddrinfo(host[0], host[1], 0, _socket.SOCK_STREAM)
@@ -114,6 +136,15 @@ def _connected(address: Address, host: tuple[str, int] | None) -> Any:
         else:
             return _secured(plain, address, host[0]) if address.tls else plain
     raise ConnectionRefusedError(f"{host[0]} has no address")
+
+
+def _handed_over(connection: Any) -> Any:
+    """What the caller's own function returned."""
+    if not all(hasattr(connection, name) for name in ("recv", "sendall", "settimeout", "fileno")):
+        kind = type(connection).__name__
+        raise InvalidInput(f"connect= must return a connected socket, not {kind}")
+    connection.settimeout(REPLY_SECONDS)
+    return connection
 
 
 def _connect(family: int, where: Any) -> Any:
@@ -141,15 +172,29 @@ def refuse_itself(plain: Any) -> None:
 
 def _secured(plain: Any, address: Address, name: str) -> Any:
     import socket
-    import ssl
 
-    context = ssl.create_default_context(cafile=address.ca)
     whole = socket.socket(fileno=plain.detach())
-    whole.settimeout(CONNECT_SECONDS)
     try:
-        secured = context.wrap_socket(whole, server_hostname=name)
+        whole.settimeout(CONNECT_SECONDS)
+        secured = _context(address).wrap_socket(whole, server_hostname=name)
     except BaseException:
         whole.close()
         raise
     secured.settimeout(REPLY_SECONDS)
     return secured
+
+
+def _context(address: Address) -> SSLContext:
+    """Made for each connection: certificates that live for hours are replaced under our feet."""
+    import ssl
+
+    try:
+        context = ssl.create_default_context(cafile=address.ca)
+        if address.client_certificate is not None:
+            context.load_cert_chain(address.client_certificate, address.client_key)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the file of ca= in the URL, SPRAT_CLIENT_CERTIFICATE or SPRAT_CLIENT_KEY "
+            f"cannot be used: {error}"
+        ) from None
+    return context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat import jsontext, model
+from sprat import jsontext, leases, model
 from sprat.backend import too_late
 from sprat.errors import UnknownWorker
 from sprat.stores.redis.items import named
@@ -105,7 +105,8 @@ def _fits(
 
 def reap(link: Link, pool: str | None, threshold: float | None) -> model.Reaped:
     patience = "" if threshold is None else micros(threshold)
-    lost, expired, released, poisoned = link.run("reap", pool or "", patience)
+    reason = leases.why_lost(threshold)
+    lost, expired, released, poisoned = link.run("reap", pool or "", patience, reason)
     return model.Reaped(
         workers=tuple(lost), released=released, poisoned=poisoned, expired=tuple(expired)
     )

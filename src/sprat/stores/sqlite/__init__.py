@@ -78,10 +78,20 @@ class SqliteBackend(Backend):
     def item(self, item_id: str) -> model.WorkItem:
         return self._read(stored.get, item_id)
 
+    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
+        return self._read(stored.pools_of, item_ids)
+
     def items(
         self, pool: str, status: str | None, limit: int, after: str | None
     ) -> list[model.WorkItem]:
         return self._read(stored.page, pool, status, limit, after)
+
+    def find(
+        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
+    ) -> model.Found:
+        from sprat.stores.sqlite import searching  # here: no worker searches
+
+        return self._read(searching.find, pool, which, limit, after)
 
     def counts(self, pool: str) -> model.Counts:
         return self._read(stored.counts, pool)
@@ -117,6 +127,12 @@ class SqliteBackend(Backend):
 
     def purge(self, pool: str, limit: int) -> int:
         return self._write(pools.purge, pool, limit)
+
+    def delete_pool(self, pool: str, limit: int) -> bool | None:
+        from sprat.stores.sqlite import deleting  # here: no worker does it
+
+        self._connection.write_notes()  # or statistics of the pool come after its end
+        return self._write_synced(deleting.delete_pool, pool, limit)
 
     # -- workers ----------------------------------------------------------------------------
 
@@ -201,6 +217,12 @@ class SqliteBackend(Backend):
 
         self._connection.write_notes()
         return self._read(statistics.history, pool, seconds)
+
+    def totals(self, pool: str) -> model.Totals:
+        from sprat.stores.sqlite import statistics
+
+        self._connection.write_notes()
+        return self._read(statistics.totals, pool)
 
     # -- documents and rates ------------------------------------------------------------------
 

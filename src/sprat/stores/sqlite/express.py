@@ -12,6 +12,7 @@ import time
 
 from sprat import jsontext, model
 from sprat.stores.sqlite import claims, marks
+from sprat.stores.sqlite.lanes import ONE_LANE
 from sprat.stores.sqlite.rows import READY
 
 TYPE_CHECKING = False
@@ -35,13 +36,13 @@ WHERE b.name = 'clock_base'
   AND NOT EXISTS (SELECT 1 FROM work_pool
       WHERE pool_name = ?2 AND status = 'pending' AND run_at <= b.value + ?3)
   AND i.seq = (SELECT seq FROM work_pool
-      WHERE pool_name = ?2 AND {ready}
-      ORDER BY priority DESC, tenant, grp, seq LIMIT 1)
+      WHERE pool_name = ?2 AND {next} LIMIT 1)
   AND i.hold IS NULL
 """
-LOOK_FIRST = _LOOK.format(held="NULL, NULL", claims="", ready=READY)
+_NEXT = f"{READY} AND {ONE_LANE}"
+LOOK_FIRST = _LOOK.format(held="NULL, NULL", claims="", next=_NEXT)
 LOOK_NEXT = (
-    _LOOK.format(held="h.seq, h.claimed_at", claims="CROSS JOIN work_pool h", ready=READY)
+    _LOOK.format(held="h.seq, h.claimed_at", claims="CROSS JOIN work_pool h", next=_NEXT)
     + "  AND h.id = ?5 AND h.token = ?6 AND h.status = 'claimed' AND h.pool_name = ?2"
 )
 CLAIM = """

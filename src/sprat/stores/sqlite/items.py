@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sprat import model, tally
 from sprat.errors import KeyConflict, UnknownItem
-from sprat.stores.sqlite.rows import ITEM_COLUMNS, LIVE, READY, item_of
+from sprat.stores.sqlite.rows import ENDED, ITEM_COLUMNS, LIVE, READY, item_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ ALIKE = 50
 PUSH_ALIKE = _PUSH.format(rows=", ".join(_ROW.format(12 + 2 * n, 13 + 2 * n) for n in range(ALIKE)))
 FIND_KEY = "SELECT id, data, task FROM work_pool WHERE pool_name = ? AND key = ?"
 GET = f"SELECT {ITEM_COLUMNS} FROM work_pool WHERE id = ?"
+POOL_OF = "SELECT pool_name FROM work_pool WHERE id = ?"
 SEQ_OF = "SELECT seq FROM work_pool WHERE id = ?"
 LIST = f"""
 SELECT {ITEM_COLUMNS} FROM work_pool
@@ -49,8 +50,8 @@ ORDER BY seq
     for status, condition in (
         (model.CLAIMED, f"claimed_by IS NOT NULL AND {LIVE}"),
         (model.BACKLOG, "status = 'backlog'"),
-        (model.POISONED, "status = 'poisoned'"),
-        (model.CANCELLED, "status = 'cancelled'"),
+        (model.POISONED, f"status = 'poisoned' AND {ENDED}"),
+        (model.CANCELLED, f"status = 'cancelled' AND {ENDED}"),
     )
 }
 LIST_STATUS[model.DONE] = f"""
@@ -212,10 +213,14 @@ def get(tx: Transaction, item_id: str) -> model.WorkItem:
     return item_of(row)
 
 
+def pools_of(tx: Transaction, item_ids: Sequence[str]) -> list[str | None]:
+    return [tx.run(POOL_OF, (item_id,)).get for item_id in item_ids]
+
+
 def page(
     tx: Transaction, pool: str, status: str | None, limit: int, after: str | None
 ) -> list[model.WorkItem]:
-    seq = 0 if after is None else _seq(tx, after)
+    seq = 0 if after is None else seq_of(tx, after)
     if status is None:
         rows = tx.run(LIST, (pool, seq, limit))
     else:
@@ -223,7 +228,7 @@ def page(
     return [item_of(row) for row in rows]
 
 
-def _seq(tx: Transaction, item_id: str) -> int:
+def seq_of(tx: Transaction, item_id: str) -> int:
     seq = tx.run(SEQ_OF, (item_id,)).get
     if seq is None:
         raise UnknownItem(f"the store has no item {item_id!r}")

@@ -1,10 +1,11 @@
 """Which items are next: priority, then tenants in turn, then age, for what a worker can do.
 
-A *lane* is the ready items of one pool, priority, tenant and group; the index work_pool_live
-holds lanes side by side, each in order of arrival. A pool that never saw a tenant or a group has
-one lane a priority, and the index order is the claim order. Otherwise the lanes of the highest
-priority are found by hopping through the index from one to the next, and their heads compared:
-the cost grows with the number of lanes that have work, never with the number of items.
+A *lane* is the ready items of one pool, tenant and group; the index work_pool_live holds lanes side
+by side, each by priority and then in order of arrival. A pool that never saw a tenant or a group
+has one lane, and the index order is the claim order. Otherwise the tenants are found by hopping
+through the index from one to the next, the heads of the lanes that the worker can do are looked up
+and compared: the cost grows with the number of tenants that have work and of the worker's
+capabilities, never with the number of items, priorities or groups.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _ROW = """seq, ready_at, suspect, attempts, max_retries, tenant, grp, id, data, 
 epoch, checkpoint, progress, progress_note, error, created_at, given_back, task, transients,
 hold"""
 SEQ, READY_AT, SUSPECT, ATTEMPTS, MAX_RETRIES, TENANT, GROUP = range(7)
+PRIORITY = 9
 HOLD = -1
 _READY = f"FROM work_pool WHERE pool_name = ?1 AND {READY}"
 
@@ -33,18 +35,15 @@ PROMOTE = """
 UPDATE work_pool SET ready_at = run_at, run_at = NULL
 WHERE pool_name = ?1 AND status = 'pending' AND run_at <= ?2 RETURNING grp
 """
-IN_ORDER = f"SELECT {_ROW} {_READY} ORDER BY priority DESC, tenant, grp, seq LIMIT ?2"
-PRIORITY = f"SELECT priority {_READY} ORDER BY priority DESC LIMIT 1"
-PRIORITY_BELOW = f"SELECT priority {_READY} AND priority < ?2 ORDER BY priority DESC LIMIT 1"
-FIRST_LANE = f"SELECT tenant, grp {_READY} AND priority = ?2 ORDER BY tenant, grp LIMIT 1"
-NEXT_LANE = f"""
-SELECT tenant, grp {_READY} AND priority = ?2 AND (tenant, grp) > (?3, ?4)
-ORDER BY tenant, grp LIMIT 1
-"""
-HEAD = f"""
-SELECT {_ROW} {_READY} AND priority = ?2 AND tenant = ?3 AND grp = ?4 AND seq > ?5
-ORDER BY seq LIMIT 1
-"""
+ANY = f"SELECT 1 {_READY} LIMIT 1"
+ONE_LANE = "tenant = '' AND grp = '' ORDER BY priority DESC, seq"  # of a pool without others
+IN_ORDER = f"SELECT {_ROW} {_READY} AND {ONE_LANE} LIMIT ?2"
+FIRST_TENANT = f"SELECT tenant {_READY} ORDER BY tenant LIMIT 1"
+NEXT_TENANT = f"SELECT tenant {_READY} AND tenant > ?2 ORDER BY tenant LIMIT 1"
+_LANE = f"SELECT {_ROW} {_READY} AND tenant = ?2 AND grp = ?3"
+HEAD = f"{_LANE} ORDER BY priority DESC, seq LIMIT 1"
+FOLLOWER = f"{_LANE} AND priority = ?4 AND seq > ?5 ORDER BY seq LIMIT 1"
+HEAD_BELOW = f"{_LANE} AND priority < ?4 ORDER BY priority DESC, seq LIMIT 1"
 RUNNING = """
 SELECT tenant, count(*) FROM work_pool
 WHERE pool_name = ? AND status = 'claimed' AND tenant <> '' GROUP BY tenant
@@ -58,6 +57,11 @@ def promote(tx: WriteTransaction, pool: str) -> None:
     """Make delayed items ready whose time has come."""
     for (group,) in tx.run(PROMOTE, (pool, tx.now)).fetchall():
         tx.tally.count(pool, group, tally.DELAYED, -1)
+
+
+def has_any(tx: Transaction, pool: str) -> bool:
+    """Whether there is a ready item, for any worker."""
+    return tx.run(ANY, (pool,)).get is not None
 
 
 def in_order(tx: Transaction, pool: str, n: int) -> list[Row]:
@@ -121,25 +125,20 @@ class Turns:
 def in_turn(tx: Transaction, pool: str, n: int, groups: set[str], turns: Turns) -> list[Row]:
     """Up to n items of these groups, tenants in turn; all but the first may run ahead."""
     chosen: list[Row] = []
-    priority = tx.run(PRIORITY, (pool,)).get
-    while priority is not None:
-        heads = {
-            lane: head
-            for lane in _lanes(tx, pool, priority)
-            if lane[1] in groups and (head := _head(tx, pool, priority, lane, 0)) is not None
-        }
-        while (lane := _best(heads, turns)) is not None:
-            row = heads.pop(lane)
-            if chosen and not _may_run_ahead(row):
-                return chosen
-            chosen.append(row)
-            turns.give(lane[0])
-            if len(chosen) == n:
-                return chosen
-            follower = _head(tx, pool, priority, lane, row[0])
-            if follower is not None:
-                heads[lane] = follower
-        priority = tx.run(PRIORITY_BELOW, (pool, priority)).get
+    heads = {
+        (tenant, group): head
+        for tenant in _tenants(tx, pool)
+        for group in groups
+        if (head := tx.run(HEAD, (pool, tenant, group)).fetchone()) is not None
+    }
+    while len(chosen) < n and (lane := _best(heads, turns)) is not None:
+        row = heads.pop(lane)
+        if chosen and not _may_run_ahead(row):
+            break
+        chosen.append(row)
+        turns.give(lane[0])
+        if len(chosen) < n and (follower := _follower(tx, pool, row)) is not None:
+            heads[lane] = follower
     return chosen
 
 
@@ -147,18 +146,20 @@ def _best(heads: dict[tuple[str, str], Row], turns: Turns) -> tuple[str, str] | 
     open_lanes = [lane for lane in heads if turns.is_open(lane[0])]
     if not open_lanes:
         return None
-    return min(open_lanes, key=lambda lane: (turns.last(lane[0]), heads[lane][0]))
+    highest = max(heads[lane][PRIORITY] for lane in open_lanes)
+    first = [lane for lane in open_lanes if heads[lane][PRIORITY] == highest]
+    return min(first, key=lambda lane: (turns.last(lane[0]), heads[lane][SEQ]))
 
 
-def _lanes(tx: Transaction, pool: str, priority: int) -> Iterator[tuple[str, str]]:
-    lane = tx.run(FIRST_LANE, (pool, priority)).fetchone()
-    while lane is not None:
-        yield lane
-        lane = tx.run(NEXT_LANE, (pool, priority, *lane)).fetchone()
+def _tenants(tx: Transaction, pool: str) -> Iterator[str]:
+    tenant: str | None = tx.run(FIRST_TENANT, (pool,)).get
+    while tenant is not None:
+        yield tenant
+        tenant = tx.run(NEXT_TENANT, (pool, tenant)).get
 
 
-def _head(
-    tx: Transaction, pool: str, priority: int, lane: tuple[str, str], after: int
-) -> Row | None:
-    head: Row | None = tx.run(HEAD, (pool, priority, *lane, after)).fetchone()
-    return head
+def _follower(tx: Transaction, pool: str, row: Row) -> Row | None:
+    """The item after this one in its lane."""
+    lane = (pool, row[TENANT], row[GROUP], row[PRIORITY])
+    found: Row | None = tx.run(FOLLOWER, (*lane, row[SEQ])).fetchone()
+    return found or tx.run(HEAD_BELOW, lane).fetchone()

@@ -16,6 +16,7 @@ result, error, created_at, run_at, claimed_at, finished_at, given_back, task, tr
 # What the index work_pool_live holds: a statement that is to use it has to say so in these words.
 LIVE = "run_at IS NULL AND status IN ('pending', 'claimed')"
 READY = f"claimed_by IS NULL AND {LIVE}"  # of those, what waits; the others are claimed
+ENDED = "status IN ('poisoned', 'cancelled')"  # what the index work_pool_ended holds
 
 # Of a worker. A text that only looks like it has a pass asked for that finds nothing to do.
 SUSPENDED = """(instr(metadata, '"suspended":true') > 0)"""

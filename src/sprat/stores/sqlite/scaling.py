@@ -36,23 +36,25 @@ WHERE pool_id = ?1 AND status IN ('starting', 'active', 'terminating') AND lease
   AND status <> 'terminating'
   AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(capabilities) WHERE value = ?3))
 """
-# The ready item that was pushed first: the least of the lanes' heads.
+# The ready item that was pushed first: the least of those that are first in a lane's priority.
 OLDEST = f"""
 WITH RECURSIVE lane (priority, tenant, grp, seq) AS (
     SELECT * FROM (
         SELECT priority, tenant, grp, seq FROM work_pool
         WHERE pool_name = ?1 AND {READY}
-        ORDER BY priority DESC, tenant, grp, seq LIMIT 1)
+        ORDER BY tenant, grp, priority DESC, seq LIMIT 1)
     UNION ALL
     SELECT w.priority, w.tenant, w.grp, w.seq FROM lane JOIN work_pool w ON w.seq = coalesce(
         (SELECT seq FROM work_pool
          WHERE pool_name = ?1 AND {READY}
-           AND priority = lane.priority AND (tenant, grp) > (lane.tenant, lane.grp)
-         ORDER BY tenant, grp, seq LIMIT 1),
+           AND tenant = lane.tenant AND grp = lane.grp AND priority < lane.priority
+         ORDER BY priority DESC, seq LIMIT 1),
         (SELECT seq FROM work_pool
-         WHERE pool_name = ?1 AND {READY}
-           AND priority < lane.priority
-         ORDER BY priority DESC, tenant, grp, seq LIMIT 1)))
+         WHERE pool_name = ?1 AND {READY} AND tenant = lane.tenant AND grp > lane.grp
+         ORDER BY grp, priority DESC, seq LIMIT 1),
+        (SELECT seq FROM work_pool
+         WHERE pool_name = ?1 AND {READY} AND tenant > lane.tenant
+         ORDER BY tenant, grp, priority DESC, seq LIMIT 1)))
 SELECT ready_at FROM work_pool
 WHERE seq = (SELECT min(seq) FROM lane WHERE ?2 IS NULL OR grp = ?2)
 """
@@ -161,6 +163,7 @@ def record(
         *(jsontext.dumps(dict(decision.inputs)), jsontext.dumps(launched), jsontext.dumps(drained)),
     )
     tx.run(KEEP, row)
+    statistics.count_decision(tx, decision)
     return _decision_of((version + 1, tx.now, pool, group or "", *row[4:]))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 APPLICATION_ID = 0x73707274  # "sprt", so that `file` and we can tell whose database this is
-VERSION = 3
+VERSION = 4
 FIRST = 1  # what schema.sql creates
 NEEDS = 3  # an older client would run an item without looking at its task
 MIGRATIONS: Mapping[int, str] = {  # version -> SQL that leads to it from the one before
@@ -66,6 +66,14 @@ MIGRATIONS: Mapping[int, str] = {  # version -> SQL that leads to it from the on
             reason = 'sprat was upgraded: upgrade this worker'
         WHERE worker_id = NEW.worker_id;
     END;
+    """,
+    # Lanes first, priorities within them: a claim does not meet the priorities of other lanes.
+    # Clients of the version before find the same items, by sorting those of a pool.
+    4: """
+    DROP INDEX work_pool_live;
+    CREATE INDEX work_pool_live ON work_pool
+        (claimed_by DESC, pool_name, tenant, grp, priority DESC, seq)
+        WHERE run_at IS NULL AND status IN ('pending', 'claimed');
     """,
 }
 # Workers of an older version that still hold jobs: they open the file again after each fork.

@@ -1,8 +1,14 @@
-"""Running statistics: small buckets that push, claim and settle add to (see tally.py)."""
+"""Running statistics: small buckets that push, claim and settle add to (see tally.py).
+
+Rows of width 0 are totals. A fine bucket is added to them when it is rolled up, so a job adds to
+its bucket alone. Their `at` is when the last of these buckets ended (0: scaling decisions, counted
+at once): a coarse bucket that begins later was rolled up by a client that knows no totals. The
+totals of now are the rows of width 0, all fine buckets, and such coarse ones.
+"""
 
 from __future__ import annotations
 
-from sprat import histogram, model
+from sprat import histogram, model, scaling_reasons
 from sprat.histogram import FINE
 
 TYPE_CHECKING = False
@@ -12,6 +18,7 @@ if TYPE_CHECKING:
 COARSE = 900  # seconds a bucket, after a while
 KEEP_FINE_SECONDS = 2 * 3600
 KEEP_COARSE_SECONDS = 35 * 86400
+EVER = 1 << 53  # later than every bucket
 
 STATS = """
 SELECT kind, bin, sum(n), sum(total), sum(squares) FROM pool_stats
@@ -21,6 +28,26 @@ HISTORY = """
 SELECT at, width, kind, bin, sum(n), sum(total), sum(squares) FROM pool_stats
 WHERE pool_name = ?1 AND width IN (10, 900) AND at + width > ?2
 GROUP BY at, width, kind, bin
+"""
+UNCOUNTED = f"""
+SELECT * FROM pool_stats WHERE pool_name = ?1 AND width = {FINE} AND at < ?2
+UNION ALL
+SELECT * FROM pool_stats WHERE pool_name = ?1 AND width = {COARSE} AND at < ?2
+  AND at >= (SELECT coalesce(max(at), 0) FROM pool_stats WHERE pool_name = ?1 AND width = 0)
+"""
+IS_DUE = f"SELECT 1 FROM ({UNCOUNTED}) LIMIT 1"
+TOTALS = f"""
+SELECT kind, bin, sum(n), sum(total), sum(squares) FROM (
+    {UNCOUNTED} UNION ALL SELECT * FROM pool_stats WHERE pool_name = ?1 AND width = 0 AND at < ?2)
+GROUP BY kind, bin
+"""
+ADD_UP = f"""
+INSERT INTO pool_stats SELECT ?1, 0, ?2, * FROM ({TOTALS}) WHERE true
+ON CONFLICT DO UPDATE SET
+    n = n + excluded.n, total = total + excluded.total, squares = squares + excluded.squares
+"""
+COUNT_DECISION = """
+INSERT INTO pool_stats VALUES (?, 0, 0, ?, ?, 1, 0.0, 0.0) ON CONFLICT DO UPDATE SET n = n + 1
 """
 ROLL_UP = f"""
 INSERT INTO pool_stats
@@ -42,9 +69,21 @@ def history(tx: Transaction, pool: str, seconds: float) -> list[model.StatsBucke
     return histogram.history((at, width, (*row,)) for at, width, *row in rows)
 
 
+def totals(tx: Transaction, pool: str) -> model.Totals:
+    return histogram.totals(tx.run(TOTALS, (pool, EVER)).fetchall())
+
+
+def count_decision(tx: WriteTransaction, decision: model.Decision) -> None:
+    number = scaling_reasons.number(decision.reason)
+    tx.run(COUNT_DECISION, (decision.pool, decision.direction, number))
+
+
 def roll_up(tx: WriteTransaction, pool: str) -> None:
     """Fold old fine buckets into coarse ones and drop the oldest of those."""
     before = int(tx.now - KEEP_FINE_SECONDS) // COARSE * COARSE
+    if tx.run(IS_DUE, (pool, before)).get:
+        tx.run(ADD_UP, (pool, before))
+        tx.run(FORGET, (pool, 0, before))
     tx.run(ROLL_UP, (pool, before))
     tx.run(FORGET, (pool, FINE, before))
     tx.run(FORGET, (pool, COARSE, int(tx.now - KEEP_COARSE_SECONDS)))

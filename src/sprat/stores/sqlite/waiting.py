@@ -55,7 +55,7 @@ def look(tx: Transaction, pool: str, worker: WorkerRef | None) -> Look:
     if found is not None and not has_work:
         _, has_lanes, turn, settings = found
         if capabilities is None:  # nobody in particular: whatever work there is
-            has_work = bool(lanes.in_order(tx, pool, 1))
+            has_work = lanes.has_any(tx, pool)
         else:
             has_work = bool(_ready(tx, pool, has_lanes, turn, settings, capabilities))
     pause = LOOK_AGAIN_SECONDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat import jsontext, model
+from sprat import jsontext, leases, model, payload
 from sprat.backend import too_late
 from sprat.errors import UnknownWorker
 from sprat.stores.sqlite import claims, items, marks
@@ -71,7 +71,6 @@ UPDATE scale_set SET launch_failures = 0
 WHERE pool_name = ?1 AND grp = ?2 AND launch_failures > 0
 """
 NEVER_REGISTERED = "launched, but did not register in time"
-LEASE_ENDED = "its lease ended without a heartbeat"
 
 
 def get(tx: Transaction, worker_id: str) -> model.WorkerRecord | None:
@@ -143,7 +142,7 @@ def heartbeat(
     if worker.incarnation not in (None, row[1]):
         return model.Heartbeat(status=model.LOST, lost=gone)
     if row[0] in (model.ACTIVE, model.TERMINATING):
-        merged = None if metadata is None else _merged(row[2], metadata)
+        merged = None if metadata is None else payload.merged_metadata(row[2], metadata)
         current = holding[0].item_id if holding else None
         tx.run(BEAT, (worker.worker_id, tx.now, current, merged))
     return model.Heartbeat(status=row[0], lost=gone)
@@ -157,10 +156,6 @@ def keep_alive(tx: WriteTransaction, worker_ids: Sequence[str]) -> int:
     marks.touch(tx)
     tx.run(KEEP_ALIVE, (jsontext.dumps(list(worker_ids)), tx.now))
     return int(tx.db.changes())
-
-
-def _merged(stored: str, sent: str) -> str:
-    return jsontext.dumps({**jsontext.loads(stored), **jsontext.loads(sent)})
 
 
 def _state(tx: Transaction, worker_id: str) -> tuple[Any, ...]:
@@ -212,6 +207,7 @@ def reap(
     stale = tx.run(STALE, (pool, threshold, tx.now)).fetchall()
     if stale and not patience.is_fair(tx):
         return None
+    reason = leases.why_lost(threshold)
     lost: list[str] = []
     expired: list[str] = []
     released = poisoned = 0
@@ -223,8 +219,8 @@ def reap(
             tx.run(MOVE, (worker_id, model.LOST, NEVER_REGISTERED, tx.now))
             continue
         lost.append(worker_id)
-        tx.run(MOVE, (worker_id, model.LOST, LEASE_ENDED, tx.now))
-        freed, out = claims.release(tx, worker_id, reason=LEASE_ENDED)
+        tx.run(MOVE, (worker_id, model.LOST, reason, tx.now))
+        freed, out = claims.release(tx, worker_id, reason=reason)
         released += freed
         poisoned += out
     return model.Reaped(

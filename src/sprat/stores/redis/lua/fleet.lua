@@ -68,22 +68,22 @@ local function lose(id, worker, reason, started)
   return release_all(id, false, started, reason, is_renewed(worker))
 end
 
-local function why_stale(worker, threshold)
+local function why_stale(worker, threshold, reason)
   if worker[W_STATUS] == 'starting' then
     return worker[W_LEASE_UNTIL] <= now and NEVER_REGISTERED
   end
   if threshold == '' then
     return worker[W_LEASE_UNTIL] <= now and LEASE_ENDED
   end
-  return now - worker[W_HEARTBEAT] > tonumber(threshold) and LEASE_ENDED
+  return now - worker[W_HEARTBEAT] > tonumber(threshold) and reason
 end
 
 -- Mark the dead lost, oldest first: who was, who never came, how many items, how many poisoned.
-local function reap(pool, threshold)
+local function reap(pool, threshold, why)
   local workers, expired, released, poisoned = {}, {}, 0, 0
   for _, id in ipairs(call('ZRANGE', pool and pool_key(pool, 'live') or tag .. ':live', 0, -1)) do
     local worker = worker_of(id)
-    local reason = why_stale(worker, threshold)
+    local reason = why_stale(worker, threshold, why)
     if reason then
       local into = worker[W_STATUS] == 'starting' and expired or workers
       into[#into + 1] = id

@@ -1,5 +1,6 @@
 -- ARGV: worker, incarnation, metadata as JSON (names and JSON texts), then claims as id, token.
 -- Answers with the status, and the items that are lost.
+local MAX_METADATA = 65536 -- as in payload.py
 local id = ARGV[1]
 local worker = worker_of(id)
 if not worker then
@@ -11,6 +12,13 @@ if current and (worker[W_STATUS] == 'active' or worker[W_STATUS] == 'terminating
   local metadata = cjson.decode(ARGV[3])
   for i = 1, #metadata, 2 do
     worker[W_METADATA][metadata[i]] = metadata[i + 1]
+  end
+  local size = 0
+  for name, text in pairs(worker[W_METADATA]) do
+    size = size + #name + #text + 4 -- two quotes, a colon, and a comma or a brace
+  end
+  if #metadata > 0 and size > MAX_METADATA then
+    return redis.error_reply('METADATA ' .. id)
   end
   call('HSET', tag .. ':workers', id, pack(worker))
 end

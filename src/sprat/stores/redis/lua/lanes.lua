@@ -49,7 +49,8 @@ local function in_turn(pool, about, n, capabilities)
     }
   end
 
-  -- The head of every lane that has work for these groups, by hopping from lane to lane.
+  -- The head of every lane that has work for these groups, by hopping from tenant to tenant: the
+  -- groups and priorities of other workers cost nothing.
   local function heads_of(ready, groups)
     local heads = {}
     local from = '-'
@@ -58,13 +59,16 @@ local function in_turn(pool, about, n, capabilities)
       if not member then
         return heads
       end
-      local lane, tenant, group = string.match(member, '^(([^\1]*)\1([^\2]*)\2)')
-      if groups[group] then
-        local first = head(ready, '[' .. member, lane)
-        first.lane, first.tenant = lane, tenant
-        heads[#heads + 1] = first
+      local tenant = string.match(member, '^([^\1]*)\1')
+      for group in pairs(groups) do
+        local lane = tenant .. '\1' .. group .. '\2'
+        local first = head(ready, '[' .. lane, lane)
+        if first then
+          first.lane, first.tenant = lane, tenant
+          heads[#heads + 1] = first
+        end
       end
-      from = '(' .. lane .. '\255'
+      from = '(' .. tenant .. '\1\255'
     end
   end
 

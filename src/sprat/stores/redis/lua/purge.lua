@@ -66,10 +66,32 @@ for _ = 1, SLICE do
   call('RPOP', decisions)
 end
 
--- Old buckets are rolled up into wide ones, and the very old dropped.
 pack_up(pool)
 local key, seconds = pool_key(pool, 'stats'), now / 1000000
-for _, field in ipairs(call('HKEYS', key)) do
+local fields = call('HKEYS', key)
+
+-- Old buckets are added to the totals when they are rolled up (totals.lua).
+local function add_up(before)
+  local totals = pool_key(pool, 'totals')
+  local kept = call('HMGET', totals, 'until', 'sums')
+  local from, sums, is_more = tonumber(kept[1] or 0), kept[2] and unpacked(kept[2]) or {}, false
+  for _, field in ipairs(fields) do
+    local width, at, arrivals = string.match(field, '^(%d+):(%d+)(:?a?)$')
+    at = tonumber(at)
+    if at < before and (width == '10' or at >= from) then
+      local value = call('HGET', key, field)
+      add_sums(sums, arrivals ~= '' and {a0 = {tonumber(value), 0, 0}} or unpacked(value))
+      is_more = true
+    end
+  end
+  if is_more then
+    call('HSET', totals, 'until', math.max(from, before), 'sums', pack(sums))
+  end
+end
+add_up(math.floor((seconds - FINE_FOR) / 900) * 900)
+
+-- They are rolled up into wide ones, and the very old dropped.
+for _, field in ipairs(fields) do
   local width, at, arrivals = string.match(field, '^(%d+):(%d+)(:?a?)$')
   width, at = tonumber(width), tonumber(at)
   local wide = math.floor(at / 900) * 900

@@ -1,4 +1,4 @@
--- ARGV: pool ('': every one), threshold ('': the lease counts).
-local workers, expired, released, poisoned = reap(ARGV[1] ~= '' and ARGV[1], ARGV[2])
+-- ARGV: pool ('': every one), threshold ('': the lease counts), why a worker past it is lost.
+local workers, expired, released, poisoned = reap(ARGV[1] ~= '' and ARGV[1], ARGV[2], ARGV[3])
 commit()
 return {workers, expired, released, poisoned}

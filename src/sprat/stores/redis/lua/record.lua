@@ -1,5 +1,5 @@
 -- ARGV: request, version, the decision as JSON: pool, group, direction, launch (fresh worker
--- ids), drain, reason, max_workers, deadline, capabilities; and the rest of it as text.
+-- ids), drain, reason, counted_as, max_workers, deadline, capabilities; and the rest of it as text.
 -- Answers with version, time, launched and drained; nil if it may not be.
 local asked = cjson.decode(ARGV[3])
 local pool, group = asked.pool, given(asked.group)
@@ -56,5 +56,6 @@ local decisions = pool_key(pool, 'decisions')
 call('LPUSH', decisions,
   pack({set[S_VERSION], now, group or '', asked.launch, drained, ARGV[4], ARGV[1]}))
 call('LTRIM', decisions, 0, 9999)
+call('HINCRBY', pool_key(pool, 'totals'), asked.direction .. ':' .. asked.counted_as, 1)
 commit()
 return {set[S_VERSION], now, asked.launch, drained}
