@@ -73,11 +73,18 @@ class HealthServer:
         self._listening.close()
 
     def _run(self) -> None:
+        requests: dict[int, _Request] = {}  # by file descriptor, oldest first
+        try:
+            self._answer(requests)
+        finally:
+            for request in requests.values():
+                request.connection.close()
+
+    def _answer(self, requests: dict[int, _Request]) -> None:
         import select
 
         self._listening.setblocking(False)
         listening = self._listening.fileno()
-        requests: dict[int, _Request] = {}  # by file descriptor, oldest first
         while True:
             poll = select.poll()
             for descriptor in (listening, *requests):

@@ -205,6 +205,14 @@ def test_a_silent_client_is_ended_in_time(
         assert silent.recv(1) == b""
 
 
+def test_a_silent_client_is_ended_when_the_worker_leaves(endpoint: health.HealthServer) -> None:
+    host, _, port = endpoint.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), PATIENCE) as silent:
+        assert ask(endpoint.url)[0] == 200, "the silent one was accepted before this one"
+        endpoint.close()
+        assert silent.recv(1) == b""
+
+
 # -- real processes -----------------------------------------------------------------------------
 
 
