@@ -13,7 +13,7 @@ import time
 
 import sprat
 from bench.measure import QUICK, Target, table, targets
-from sprat.model import Settlement, WorkerRegistration
+from sprat.core.model import Settlement, WorkerRegistration
 
 SMALL, LARGE = 1_000, 50_000 if QUICK else 1_000_000
 PUSH_CHUNK, DONE_CHUNK = 20_000, 1_000

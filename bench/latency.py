@@ -18,8 +18,8 @@ from pathlib import Path
 
 import sprat
 from bench.measure import HERE, Target, percentile, scaled, table, targets
-from sprat.model import LIVE
-from sprat.store import Store
+from sprat.core.model import LIVE
+from sprat.store.store import Store
 
 POOL = "bench"
 PUSHES = max(10, scaled(60))

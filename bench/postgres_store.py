@@ -19,8 +19,8 @@ from pathlib import Path
 
 import psycopg
 
-from sprat.model import WorkerRegistration
-from sprat.store import open_store
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
 
 ITEMS = 20_000
 BATCH = 100

@@ -23,10 +23,10 @@ from typing import Any
 
 import sprat
 from bench.measure import Figures, percentile, rounds, scaled
-from sprat.model import Settlement, WorkerRecord, WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.stores.redis.address import parse
-from sprat.stores.redis.wire import Wire, pack
+from sprat.core.model import Settlement, WorkerRecord, WorkerRegistration
+from sprat.store.pool import WorkPool
+from sprat.store.redis.address import parse
+from sprat.store.redis.resp import Wire, pack
 
 JOBS = scaled(20_000)
 SINGLES = scaled(5_000)

@@ -82,7 +82,9 @@ def pool(n: int, **settings: object) -> Iterator[tuple[sprat.WorkPool, dict[str,
 
 def nest(n: int, isolation: str) -> float:
     with pool(n, max_jobs=1, isolation=isolation) as (_, env):
-        return cpu_ms([sys.executable, "-P", "-m", "sprat.launchers.nest", POOL], env)
+        return cpu_ms(
+            [sys.executable, "-P", "-m", "sprat.launchers.process.fork_server", POOL], env
+        )
 
 
 def forked(isolation: str) -> Figures:

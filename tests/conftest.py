@@ -11,9 +11,9 @@ import hypothesis
 import pytest
 from worlds import SHARED, WORLDS, World, check_counts
 
-from sprat.model import WorkerRecord, WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core.model import WorkerRecord, WorkerRegistration
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 # Who runs the tests in the background of a shell has SIGINT ignored, and so would all children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

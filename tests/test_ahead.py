@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from worlds import World
 
-from sprat import model
-from sprat.job import Job
-from sprat.pool import WorkPool
-from sprat.store import Store
-from sprat.worker import CLAIM_SECONDS, Report, Worker
+from sprat.core import model
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
+from sprat.worker.job import Job
+from sprat.worker.worker import CLAIM_SECONDS, Report, Worker
 
 Run = Callable[..., Report]
 
@@ -149,16 +149,20 @@ def test_a_job_out_of_time_is_stopped_and_the_next_one_is_not(shared: World) -> 
     pool.push_many([{"n": n} for n in range(100)], max_retries=1)
     child = os.fork()
     if child == 0:
-        Worker(
-            shared.open(),
-            "papers",
-            lambda job: time.sleep(60 if job.item.data["n"] == 70 else 0),
-            settings=model.PoolSettings(
-                isolation="none", idle_seconds=0.05, claim_ahead=100, timeout_seconds=0.3
-            ),
-            worker_id="w1",
-        ).run()
-        os._exit(0)
+        code = 1
+        try:
+            Worker(
+                shared.open(),
+                "papers",
+                lambda job: time.sleep(60 if job.item.data["n"] == 70 else 0),
+                settings=model.PoolSettings(
+                    isolation="none", idle_seconds=0.05, claim_ahead=100, timeout_seconds=0.3
+                ),
+                worker_id="w1",
+            ).run()
+            code = 0
+        finally:
+            os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
     assert (pool.counts().done, pool.counts().poisoned) == (99, 1)
     poisoned = pool.items(status=model.POISONED)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sprat
-from sprat import cli
+from sprat.cli import main as cli
 
 SPRAT = [sys.executable, "-m", "sprat"]
 
@@ -52,12 +52,19 @@ def test_no_command_is_a_usage_error_with_help() -> None:
 
 @pytest.mark.parametrize("command", [[], ["--help"], ["--version"]])
 def test_help_and_version_import_no_store(command: list[str]) -> None:
-    code = "import sys, sprat.cli; sprat.cli.main(sys.argv[1:]); print(*sys.modules)"
+    code = "import sys; from sprat.cli.main import main; main(sys.argv[1:]); print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code, *command], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert "sprat.cli" in loaded
-    assert not {"argparse", "difflib", "json", "apsw", "sprat.store", "sprat.model"} & set(loaded)
+    assert "sprat.cli.main" in loaded
+    assert not {
+        "argparse",
+        "difflib",
+        "json",
+        "apsw",
+        "sprat.store.store",
+        "sprat.core.model",
+    } & set(loaded)
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from bench.scaling import scenarios
-from sprat.cli import COMMANDS
 from sprat.cli.completion import parser_of
-from sprat.job import Job
-from sprat.pool import WorkPool
-from sprat.registry import Workers
-from sprat.store import Store, open_store
-from sprat.tasks import Task
+from sprat.cli.main import COMMANDS
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
+from sprat.store.workers import Workers
+from sprat.tasks.task import Task
+from sprat.worker.job import Job
 
 TOP = Path(__file__).parent.parent
 PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/**/*.md"), *TOP.glob("examples/**/*.md")])

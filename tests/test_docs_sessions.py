@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from patience import eventually
 
-from sprat.store import open_store
+from sprat.store.open_store import open_store
 
 TOP = Path(__file__).parent.parent
 PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/**/*.md"), *TOP.glob("examples/**/*.md")])

@@ -1,107 +1,69 @@
-"""The house rules that a machine can check: which module may import which, and how big it may be.
-
-A new module goes into RUNGS below, on the lowest rung that has all it needs beneath it.
-"""
+"""The rules of the layout: which package may import which, and how large a module may be."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import sys
 from pathlib import Path
 
 import pytest
 
+from sprat.core import extensions
+
 SOURCE = Path(__file__).parent.parent / "src" / "sprat"
 
-# Imports point down: a module may import from the rungs below its own, and a package also from
-# itself. Modules on one rung do not know each other. A package stands for all its modules.
-RUNGS = (
-    {"record", "errors", "jsontext", "scaling_reasons"},
-    {"model", "listening", "plain_json"},
-    {
-        "retry",
-        "leases",
-        "limits",
-        "histogram",
-        "payload",
-        "percent",
-        "environment",
-        "machine_load",
-        "awaiting",
-        "schedule",
-        "text_file",
-    },
-    {"scaling", "retrying", "recent", "idempotency", "worker_process", "tally", "finding"},
-    {"placement"},
-    {"backend", "lifecycle", "settings", "ownership", "trigger", "yaml_tree"},
-    {"simulation", "machine", "claim_tokens", "tenant_limit", "stores.lost_claims"},
-    {"stores.memory", "stores.sqlite", "stores.postgres", "stores.redis", "stores.http"},
-    {"pool"},
-    {"registry"},
-    {"store", "config", "worker_pool"},
-    {"launcher", "job", "regional_pool", "insight", "health"},
-    {"handlers", "checker", "reaper", "client", "scale_set", "pool_deletion"},
-    {"processor"},
-    {"ahead", "child", "contact", "pulse", "scaler", "signals"},
-    {"attempts"},
-    {"worker"},
-    {"reachable", "seat"},
-    {"launchers"},
-    {"triggers", "flatmachines"},
-    {"using", "task_source"},
-    {"tasks", "results", "machine_room"},
-    {"inlining", "controller"},
-    {"orchestrator"},
-    {"manifests"},
-    {"cli"},
-    {"__main__"},
-    {"run"},
+# A package imports only from lower layers, which stand above it here; packages of one layer do not
+# import each other. What must reach a higher layer is named in core/extensions.py.
+LAYERS = (
+    ("core",),
+    ("config",),
+    ("scaling",),
+    ("store",),
+    ("fleet", "worker"),
+    ("launchers",),
+    ("tasks", "machines", "triggers", "simulation", "local"),
+    ("server", "controller", "manifests", "flatmachines"),
+    ("cli",),
 )
-# Packages that nobody imports, except late (inside a function) from these modules.
-ONLY_LATE = {
-    "stores.memory": {"store", "inlining"},
-    "stores.sqlite": {"store"},
-    "stores.postgres": {"store"},
-    "stores.redis": {"store"},
-    "stores.http": {"store", "client"},
-}
-# Imports that point up the ladder, late: a URL or a name decides at run time what is needed.
-UPWARDS = {
-    *(("store", "triggers"), ("store", "pool_deletion"), ("launcher", "launchers")),
-    *(("processor", "machine_room"), ("launchers", "machine_room")),
+TOP_LEVEL = {"__init__.py", "__main__.py", "run.py", "py.typed"}
+# One backend is imported when its URL is opened: only from these modules, inside a function.
+BACKENDS = ("store.memory", "store.sqlite", "store.postgres", "store.redis", "store.http")
+OPENS_BACKENDS = {
+    *("store.open_store", "tasks.inline"),
+    "worker.client",  # shares the connections of the HTTP store
 }
 
 # Modules that every short-lived worker imports: each import here is paid once a job.
 LEAN = {
-    *("", "__main__", "record", "errors", "model", "retry", "payload", "backend", "pool"),
-    *("registry", "store", "stores", "stores.sqlite", "stores.http", "cli", "job"),
-    *("handlers", "ownership", "processor", "worker", "using", "tasks", "task_source"),
+    *("", "__main__", "core.record", "core.errors", "core.model", "core.extensions"),
+    *("core.retry_rules", "core.payload", "store.backend", "store.pool", "store.workers"),
+    *("store.store", "store.open_store", "store.sqlite", "store.http", "cli"),
+    *("worker.job", "worker.handlers", "worker.processor", "worker.worker"),
+    *("tasks.default_store", "tasks.task", "tasks.source", "tasks.ownership"),
 }
-NOT_LEAN = {
-    "cli.demo",
-    "cli.simulate",
-    "cli.arguments",
-    "cli.probe",
-}  # in a lean package, but imported on demand
+# in a lean package, but imported on demand
+NOT_LEAN = {"cli.demo", "cli.simulate", "cli.arguments", "cli.probe"}
 HEAVY = {
     *("argparse", "asyncio", "contextlib", "dataclasses", "datetime", "inspect", "logging"),
     *("pathlib", "re", "subprocess", "tempfile", "typing", "urllib", "uuid"),
 }
 THIRD_PARTY = {
-    "stores.sqlite": {"apsw"},
-    "stores.postgres": {"psycopg"},
-    "stores.redis": {"hiredis"},
-    "yaml_tree": {"ruamel"},
-    "schedule": {"cronsim"},
+    "store.sqlite": {"apsw"},
+    "store.postgres": {"psycopg"},
+    "store.redis": {"hiredis"},
+    "config.yaml_tree": {"ruamel"},
+    "config.schedule": {"cronsim"},
     "flatmachines": {"flatmachines"},
-    "launchers": {"docker", "httpx2", "lightkube"},
-    "orchestrator": {"msgspec", "starlette", "uvicorn"},
+    "launchers.docker": {"docker"},
+    "launchers.kubernetes": {"httpx2", "lightkube"},
+    "server": {"msgspec", "starlette", "uvicorn"},
 }
 
 VAGUE_NAMES = {"utils", "util", "helpers", "common", "manager", "misc"}
 MAX_LINES = 350
 # path under src/sprat: why it may be longer
-LONG_FILES = {"model.py": "records only", "pool.py": "the facade: a method a verb"}
+LONG_FILES = {"core/model.py": "records only", "store/pool.py": "the facade: one method per verb"}
 
 
 class Module:
@@ -112,10 +74,6 @@ class Module:
         self.path = path
         self.name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         self.tree = ast.parse(path.read_text())
-
-    @property
-    def place(self) -> str:
-        return home(self.name)
 
     def imports(self) -> list[tuple[str, bool]]:
         """Every import, anywhere in the file: (dotted name, is it late?)."""
@@ -167,47 +125,72 @@ def root(name: str) -> str:
 
 
 def known(name: str) -> str:
-    """`sprat.model.WorkItem` and `sprat.model` are both the module `model`."""
+    """`sprat.core.model.WorkItem` and `sprat.core.model` are both the module `model`."""
     inner = name.removeprefix("sprat").removeprefix(".")
     while inner and inner not in NAMES:
         inner = inner.rpartition(".")[0]
     return inner
 
 
-def home(name: str) -> str:
-    """The entry of RUNGS that a module belongs to, or its own name."""
-    places = [place for rung in RUNGS for place in rung]
-    return next((p for p in places if name == p or name.startswith(f"{p}.")), name)
+def package(name: str) -> str:
+    return name.partition(".")[0]
 
 
-def rung(name: str) -> int:
-    return next((n for n, rung in enumerate(RUNGS) if home(name) in rung), -1)
+def backend_of(name: str) -> str | None:
+    return next((b for b in BACKENDS if is_in(name, {b})), None)
+
+
+def is_in(name: str, places: set[str]) -> bool:
+    """Whether a module is one of these, or inside of one."""
+    return any(name == place or name.startswith(f"{place}.") for place in places)
+
+
+def layer(name: str) -> int:
+    return next((n for n, layer in enumerate(LAYERS) if package(name) in layer), len(LAYERS))
 
 
 FILES = sorted(SOURCE.rglob("*.py"))
 NAMES = {Module(path).name for path in FILES}
 MODULES = [Module(path) for path in FILES]
-BELOW_THE_ROOF = [m for m in MODULES if m.name not in ("", "stores")]  # hold no code
+PACKAGED = [m for m in MODULES if "." in m.name or package(m.name) in sum(LAYERS, ())]
 each_module = pytest.mark.parametrize("module", MODULES, ids=lambda m: m.name or "sprat")
+each_packaged = pytest.mark.parametrize("module", PACKAGED, ids=lambda m: m.name)
 
 
-@pytest.mark.parametrize("module", BELOW_THE_ROOF, ids=lambda m: m.name)
-def test_module_has_a_place_in_the_order(module: Module) -> None:
-    assert rung(module.name) >= 0, f"add {module.name} to RUNGS in {Path(__file__).name}"
+def test_the_top_level_has_four_files_and_the_packages_of_the_layers() -> None:
+    there = {path.name for path in SOURCE.iterdir() if path.name != "__pycache__"}
+    assert there == TOP_LEVEL | {name for layer in LAYERS for name in layer}
 
 
-@pytest.mark.parametrize("module", BELOW_THE_ROOF, ids=lambda m: m.name)
+@each_packaged
 def test_imports_point_down(module: Module) -> None:
+    for target, _ in module.own_imports():
+        if package(target) != package(module.name):
+            assert layer(target) < layer(module.name), f"{module.name} may not import {target}"
+
+
+@each_packaged
+def test_a_backend_is_imported_only_where_its_url_is_opened(module: Module) -> None:
     for target, late in module.own_imports():
-        if home(target) == module.place:
-            continue
-        if home(target) in ONLY_LATE:
-            allowed = late and module.name in ONLY_LATE[home(target)]
-            assert allowed, f"{module.name} may not import {target} here"
-        elif (module.place, home(target)) in UPWARDS:
+        backend = backend_of(target)
+        if backend is not None and backend != backend_of(module.name):
             assert late, f"{module.name} may import {target} only inside a function"
-        else:
-            assert rung(target) < rung(module.name), f"{module.name} may not import {target}"
+            assert module.name in OPENS_BACKENDS, f"{module.name} may not import {target}"
+
+
+@pytest.mark.parametrize(
+    "path", [path for point in extensions.POINTS.values() for path in point.values()]
+)
+def test_an_extension_is_there(path: str) -> None:
+    module, _, attribute = path.partition(":")
+    loaded = importlib.import_module(module)
+    assert not attribute or hasattr(loaded, attribute)
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("__init__.py")), ids=lambda p: p.parent.name)
+def test_a_package_says_what_it_is_for(path: Path) -> None:
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    assert len(text) > 40, f"{path}: what is the package for, and where does a reader start?"
 
 
 def test_the_package_itself_imports_nothing_until_asked() -> None:
@@ -217,8 +200,7 @@ def test_the_package_itself_imports_nothing_until_asked() -> None:
 
 @each_module
 def test_lean_modules_import_nothing_heavy(module: Module) -> None:
-    is_lean = module.name in LEAN or module.place in LEAN
-    if is_lean and module.name not in NOT_LEAN:
+    if is_in(module.name, LEAN) and module.name not in NOT_LEAN:
         heavy = {name for name in module.paid_at_import() if root(name) in HEAVY}
         assert not heavy, f"{module.name} is imported by every worker: import {heavy} late"
 
@@ -226,7 +208,8 @@ def test_lean_modules_import_nothing_heavy(module: Module) -> None:
 @each_module
 def test_third_party_packages_stay_where_they_are_needed(module: Module) -> None:
     foreign = {root(name) for name, _ in module.imports()} - set(sys.stdlib_module_names)
-    assert foreign - {"sprat"} <= THIRD_PARTY.get(module.place, set())
+    allowed = (names for place, names in THIRD_PARTY.items() if is_in(module.name, {place}))
+    assert foreign - {"sprat"} <= set().union(*allowed)
 
 
 @each_module

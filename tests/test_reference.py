@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from sprat import trigger
-from sprat.cli import COMMANDS
 from sprat.cli.arguments import Parser
 from sprat.cli.completion import parser_of
-from sprat.config import TOP
-from sprat.model import PoolSettings
-from sprat.settings import CHECKS
+from sprat.cli.main import COMMANDS
+from sprat.config import trigger
+from sprat.config.project_file import TOP
+from sprat.config.settings import CHECKS
+from sprat.core.model import PoolSettings
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 CLI = (REFERENCE / "cli.md").read_text()

@@ -17,9 +17,13 @@ from typing import Any
 import pytest
 
 import sprat
-from sprat import handlers, model, processor, results, task_source, tasks, using
-from sprat.settings import CHECKS
-from sprat.store import Store
+from sprat.config.settings import CHECKS
+from sprat.core import model
+from sprat.store.store import Store
+from sprat.tasks import default_store, results
+from sprat.tasks import source as task_source
+from sprat.tasks import task as tasks
+from sprat.worker import handlers, processor
 
 HERE = Path(__file__).parent
 
@@ -72,7 +76,7 @@ def work(store: Store, task: tasks.Task[..., Any]) -> None:
     me = store.workers.register(model.WorkerRegistration(worker_id="w1", pool_id=pool.name))
     call = processor.load(pool.state().settings)
     while item := pool.claim(me):
-        from sprat.job import Job
+        from sprat.worker.job import Job
 
         outcome = processor.attempt(call, Job(pool, item))
         if outcome.ok:
@@ -404,7 +408,7 @@ def test_the_store_is_named_by_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPRAT_URL", f"sqlite:///{tmp_path}/env.db")
-    monkeypatch.setattr(using, "_places", {})
+    monkeypatch.setattr(default_store, "_places", {})
     item_id = add.push(1)
     with sprat.open_store(f"sqlite:///{tmp_path}/env.db") as store:
         assert store.get(item_id).pool == "sums"
@@ -415,11 +419,11 @@ def test_the_store_is_a_file_here_by_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPRAT_URL", raising=False)
-    monkeypatch.setattr(using, "_places", {})
+    monkeypatch.setattr(default_store, "_places", {})
     monkeypatch.chdir(tmp_path)
     item_id = add.push(1)
     assert add.push(2) != item_id
-    assert len(using._places) == 1
+    assert len(default_store._places) == 1
     assert (tmp_path / "sprat.db").exists()
     close_all()
 
@@ -427,7 +431,7 @@ def test_the_store_is_a_file_here_by_default(
 def test_use_takes_a_url_and_ends_with_its_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(using, "_places", {})
+    monkeypatch.setattr(default_store, "_places", {})
     url = f"sqlite:///{tmp_path}/a.db"
     with sprat.use(url) as store, sprat.use(f"sqlite:///{tmp_path}/b.db"):
         item_id = add.push(1)
@@ -440,7 +444,7 @@ def test_use_takes_a_url_and_ends_with_its_block(
 
 
 def close_all() -> None:
-    for place in using._places.values():
+    for place in default_store._places.values():
         place.store.close()
 
 
@@ -497,7 +501,9 @@ def test_waiting_for_a_result_keeps_the_fleet_going(
 ) -> None:
     passes: list[str] = []
     monkeypatch.setattr(results, "FIRST_CALL_SECONDS", 0.02)
-    monkeypatch.setattr("sprat.triggers._start_pass", lambda store, pool, _: passes.append(pool))
+    monkeypatch.setattr(
+        "sprat.triggers.events._start_pass", lambda store, pool, _: passes.append(pool)
+    )
     with sprat.open_store(f"sqlite:///{tmp_path}/fleet.db") as store:
         item_id = store.pool("asks").push({})
         other_id = store.pool("rests").push({})
@@ -515,7 +521,9 @@ def test_the_shortest_wait_makes_one_call(
 ) -> None:
     """On a busy machine one look can take as long as the time-out; a time-out of 0 only looks."""
     passes: list[str] = []
-    monkeypatch.setattr("sprat.triggers._start_pass", lambda store, pool, _: passes.append(pool))
+    monkeypatch.setattr(
+        "sprat.triggers.events._start_pass", lambda store, pool, _: passes.append(pool)
+    )
     with sprat.open_store(f"sqlite:///{tmp_path}/fleet.db") as store:
         item_id = store.pool("asks").push({})
         store.pool("asks").configure(command=["true"])
@@ -605,7 +613,7 @@ def test_inline_gives_a_job_the_result_of_another() -> None:
 
 
 def test_inline_stops_a_task_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sprat.inlining.MOST_JOBS", 100)
+    monkeypatch.setattr("sprat.tasks.inline.MOST_JOBS", 100)
 
     @sprat.task
     def again() -> None:
@@ -740,7 +748,7 @@ REVEALED = [
     "str",
     "typing.Coroutine[Any, Any, bytes]",
     "int",
-    "sprat.store.Store",
+    "sprat.store.store.Store",
 ]
 REFUSED = [
     'Argument 1 to "push" of "Task" has incompatible type "int"; expected "str"  [arg-type]',

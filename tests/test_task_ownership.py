@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import sprat
-from sprat import ownership
-from sprat.handlers import Handlers, UnknownTask
-from sprat.job import Job
-from sprat.model import PoolSettings, WorkItem
-from sprat.ownership import Program
+from sprat.core.model import PoolSettings, WorkItem
+from sprat.tasks import ownership
+from sprat.tasks.ownership import Program
+from sprat.worker.handlers import Handlers, UnknownTask
+from sprat.worker.job import Job
 
 APP = """
 import sprat, sys

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from patience import PATIENCE, eventually
 
-from sprat.errors import InvalidInput
-from sprat.regional_pool import RegionalPool
-from sprat.worker_pool import Job, PoolClosed, WorkerPool, WorkerStats
-from sprat.worker_process import WorkerDied
+from sprat.core.errors import InvalidInput
+from sprat.local.regional_pool import RegionalPool
+from sprat.local.worker_pool import Job, PoolClosed, WorkerPool, WorkerStats
+from sprat.local.worker_process import WorkerDied
 
 
 class Gate:

@@ -14,10 +14,11 @@ import apsw
 from servers import postgres, redis
 from servers.orchestrator import Served
 
-from sprat import model
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
-from sprat.stores.memory import MemoryBackend
+from sprat.core import model
+from sprat.store.memory.backend import MemoryBackend
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 
 class World:

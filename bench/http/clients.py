@@ -7,8 +7,8 @@ import os
 import sys
 import time
 
-from sprat.model import WorkerRegistration
-from sprat.store import open_store
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
 
 
 def main() -> None:

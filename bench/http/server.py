@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import sprat
-from sprat.orchestrator import keys
+from sprat.server import keys
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -5,8 +5,8 @@ import os
 from side import URL, mark
 
 import sprat
-from sprat import model
-from sprat.worker import Worker
+from sprat.core import model
+from sprat.worker.worker import Worker
 
 store = sprat.open_store(URL)
 pool = store.pool("bench")

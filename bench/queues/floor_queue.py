@@ -14,8 +14,8 @@ import apsw
 from child import main
 from sprat_queue import Sprat
 
-from sprat import model
-from sprat.stores.sqlite import claims, connection, express
+from sprat.core import model
+from sprat.store.sqlite import claims, connection, exchange_fast_path
 
 
 class Floor(Sprat):
@@ -45,13 +45,16 @@ class Floor(Sprat):
             run("BEGIN IMMEDIATE")
             about = (worker_id, "bench", time.monotonic(), incarnation)
             if number == 0:
-                seen = run(express.LOOK_FIRST, about).fetchone()
+                seen = run(exchange_fast_path.LOOK_FIRST, about).fetchone()
             else:
-                seen = run(express.LOOK_NEXT, (*about, item_id, token)).fetchone()
+                seen = run(exchange_fast_path.LOOK_NEXT, (*about, item_id, token)).fetchone()
                 run(claims.COMPLETE, (seen[1], None, seen[0]))
             token = os.urandom(8).hex()
-            run(express.CLAIM, (seen[3], worker_id, seen[0], token))
-            run(express.COUNT_NEXT if number else express.COUNT_FIRST, ("bench",))
+            run(exchange_fast_path.CLAIM, (seen[3], worker_id, seen[0], token))
+            run(
+                exchange_fast_path.COUNT_NEXT if number else exchange_fast_path.COUNT_FIRST,
+                ("bench",),
+            )
             run("COMMIT")
             item_id = seen[5]
         done = model.Settlement(item_id=item_id, token=token, outcome=model.COMPLETE)

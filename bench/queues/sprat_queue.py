@@ -7,7 +7,7 @@ import os
 from child import Queue, main
 
 import sprat
-from sprat.model import Settlement, WorkerRegistration
+from sprat.core.model import Settlement, WorkerRegistration
 
 BATCH = 100
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.scaling import page, runs, scenarios
 from bench.scaling.grid import MAX_WORKERS, SETTINGS, Setting
 from bench.scaling.verdict import Cell
-from sprat.simulation import contest
+from sprat.simulation import contenders
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "scaling.md"
 QUICK = (
@@ -27,7 +27,7 @@ QUICK = (
 POLICY = "slo"
 
 Places = Sequence[tuple[str, float]]  # scenarios, each at a cold start
-ORACLE = Setting(family="oracle", policy=contest.ORACLE)
+ORACLE = Setting(family="oracle", policy=contenders.ORACLE)
 
 
 def ours(wait_target: float) -> Setting:
@@ -36,7 +36,7 @@ def ours(wait_target: float) -> Setting:
 
 
 def main() -> None:
-    if POLICY not in contest.NAMES:
+    if POLICY not in contenders.NAMES:
         raise SystemExit(f"there is no policy {POLICY} yet")
     reader = argparse.ArgumentParser(prog="python -m bench.scaling")
     reader.add_argument("--quick", action="store_true")

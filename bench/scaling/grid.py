@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from sprat.record import Record
-from sprat.simulation.contest import Conditions
+from sprat.core.record import Record
+from sprat.simulation.contenders import Conditions
 
 POLL_SECONDS = 15.0  # of the rules that leave it to their user
 QUIET_SECONDS = 60.0  # ... while nothing happens

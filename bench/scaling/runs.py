@@ -21,8 +21,8 @@ from typing import Any
 import sprat
 from bench.scaling import scenarios
 from bench.scaling.grid import Setting
-from sprat.record import Record
-from sprat.simulation import contest
+from sprat.core.record import Record
+from sprat.simulation import contenders
 from sprat.simulation.replay import Outcome
 
 SOURCE = Path(sprat.__file__).parent
@@ -49,7 +49,7 @@ def run(task: Task) -> tuple[Outcome, float]:
     began = time.process_time()
     conditions = task.setting.conditions(task.cold_start).replace(wait_target=task.wait_target)
     trace = scenarios.load(task.scenario)
-    outcome = contest.run(trace, task.setting.policy, task.setting.options, conditions)
+    outcome = contenders.run(trace, task.setting.policy, task.setting.options, conditions)
     return outcome, time.process_time() - began
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bench.scaling import grid
 from bench.scaling.grid import Setting
-from sprat.record import Record
+from sprat.core.record import Record
 from sprat.simulation.replay import Outcome
 
 # Who pays so many times what an oracle does has not sized a fleet: some settings hold all the

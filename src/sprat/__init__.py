@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.errors import (
+    from sprat.core.errors import (
         InvalidInput,
         JobCancelled,
         JobFailed,
@@ -15,15 +15,12 @@ if TYPE_CHECKING:
         Throttled,
         Transient,
     )
-    from sprat.idempotency import IdempotencyTracker
-    from sprat.inlining import inline
-    from sprat.job import Job, current_job
-    from sprat.machine_room.running import run_machine
-    from sprat.model import WorkerFilter, WorkerRecord, WorkerRegistration, WorkItem
-    from sprat.pool import WorkPool
-    from sprat.regional_pool import RegionalPool
-    from sprat.results import result
-    from sprat.retrying import RetryConfig, retry_with_backoff
+    from sprat.core.model import WorkerFilter, WorkerRecord, WorkerRegistration, WorkItem
+    from sprat.local.idempotency import IdempotencyTracker
+    from sprat.local.regional_pool import RegionalPool
+    from sprat.local.retry import RetryConfig, retry_with_backoff
+    from sprat.local.worker_pool import WorkerPool, WorkerStats
+    from sprat.machines.runtime.running import run_machine
     from sprat.scaling.engine import (
         EngineConfig,
         EngineState,
@@ -31,49 +28,53 @@ if TYPE_CHECKING:
         ScaleDirection,
         make_scale_decision,
     )
-    from sprat.store import Store, open_store
-    from sprat.tasks import Task, task
-    from sprat.using import use
-    from sprat.worker_pool import WorkerPool, WorkerStats
+    from sprat.store.open_store import open_store
+    from sprat.store.pool import WorkPool
+    from sprat.store.store import Store
+    from sprat.tasks.default_store import use
+    from sprat.tasks.inline import inline
+    from sprat.tasks.results import result
+    from sprat.tasks.task import Task, task
+    from sprat.worker.job import Job, current_job
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "InvalidInput": "errors",
-    "JobCancelled": "errors",
-    "JobFailed": "errors",
-    "KeyConflict": "errors",
-    "Poison": "errors",
-    "SpratError": "errors",
-    "StoreUnavailable": "errors",
-    "Throttled": "errors",
-    "Transient": "errors",
-    "IdempotencyTracker": "idempotency",
-    "inline": "inlining",
-    "Job": "job",
-    "current_job": "job",
-    "run_machine": "machine_room.running",
-    "WorkItem": "model",
-    "WorkerFilter": "model",
-    "WorkerRecord": "model",
-    "WorkerRegistration": "model",
-    "WorkPool": "pool",
-    "RegionalPool": "regional_pool",
-    "result": "results",
-    "RetryConfig": "retrying",
-    "retry_with_backoff": "retrying",
+    "InvalidInput": "core.errors",
+    "JobCancelled": "core.errors",
+    "JobFailed": "core.errors",
+    "KeyConflict": "core.errors",
+    "Poison": "core.errors",
+    "SpratError": "core.errors",
+    "StoreUnavailable": "core.errors",
+    "Throttled": "core.errors",
+    "Transient": "core.errors",
+    "IdempotencyTracker": "local.idempotency",
+    "inline": "tasks.inline",
+    "Job": "worker.job",
+    "current_job": "worker.job",
+    "run_machine": "machines.runtime.running",
+    "WorkItem": "core.model",
+    "WorkerFilter": "core.model",
+    "WorkerRecord": "core.model",
+    "WorkerRegistration": "core.model",
+    "WorkPool": "store.pool",
+    "RegionalPool": "local.regional_pool",
+    "result": "tasks.results",
+    "RetryConfig": "local.retry",
+    "retry_with_backoff": "local.retry",
     "EngineConfig": "scaling.engine",
     "EngineState": "scaling.engine",
     "ScaleDecision": "scaling.engine",
     "ScaleDirection": "scaling.engine",
     "make_scale_decision": "scaling.engine",
-    "Store": "store",
-    "open_store": "store",
-    "Task": "tasks",
-    "task": "tasks",
-    "use": "using",
-    "WorkerPool": "worker_pool",
-    "WorkerStats": "worker_pool",
+    "Store": "store.store",
+    "open_store": "store.open_store",
+    "Task": "tasks.task",
+    "task": "tasks.task",
+    "use": "tasks.default_store",
+    "WorkerPool": "local.worker_pool",
+    "WorkerStats": "local.worker_pool",
 }
 __all__ = [
     "EngineConfig",

@@ -8,7 +8,7 @@ import atexit
 import os
 import sys
 
-from sprat.cli import main
+from sprat.cli.main import main
 
 
 def leave(code: int) -> None:

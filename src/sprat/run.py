@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 from sprat.__main__ import leave
-from sprat.cli import main
+from sprat.cli.main import main
 
 FLAG = "--machine"
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from sprat import cli, open_store
-from sprat.store import Store
+from sprat import open_store
+from sprat.cli import main
+from sprat.store.store import Store
 
 JOBS = """\
 import time
@@ -73,7 +74,7 @@ def sprat(place: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Answ
 
     def sprat(*arguments: str) -> Answer:
         capsys.readouterr()
-        code = cli.main(arguments)
+        code = main.main(arguments)
         said = capsys.readouterr()
         return Answer(code, said.out, said.err)
 
@@ -95,5 +96,5 @@ def process(place: Path) -> Callable[..., Answer]:
 @pytest.fixture
 def store(place: Path) -> Store:
     """The store that the commands use, made by `sprat apply --no-import`."""
-    assert cli.main(["apply", "--no-import"]) == 0
+    assert main.main(["apply", "--no-import"]) == 0
     return open_store("sqlite:///sprat.db")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sprat import model
-from sprat.model import Settlement, WorkItem
-from sprat.store import Store
+from sprat.core import model
+from sprat.core.model import Settlement, WorkItem
+from sprat.store.store import Store
 
 Run = Callable[..., "object"]
 

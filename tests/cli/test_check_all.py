@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from sprat import checker
 from sprat.cli import check
-from sprat.errors import SpratError, StoreUnavailable
-from sprat.store import Store
+from sprat.core.errors import SpratError, StoreUnavailable
+from sprat.fleet import checker
+from sprat.store.store import Store
 
 Command = Callable[..., Any]
 
@@ -64,7 +64,7 @@ def test_a_pool_that_a_controller_scales_is_left_to_it(
     sprat: Command, store: Store, launched: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.pool("numbers").push({"n": 1})
-    monkeypatch.setattr(check.scale_set, "is_led", lambda *_: True)
+    monkeypatch.setattr(check.controller_lease, "is_led", lambda *_: True)
     assert sprat("check", "--all").out == "numbers: skipped, a controller scales it\n"
     assert launched == {}
 

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from worlds import World
 
-from sprat import model
+from sprat.core import model
 from sprat.scaling import queue_depth
-from sprat.store import Store
+from sprat.store.store import Store
 
 Run = Callable[..., "object"]
 
@@ -254,13 +254,13 @@ def test_work_tells_of_failures(process: Run, store: Store) -> None:
 
 
 def test_plain_command_lines_of_work_need_no_argparse(store: Store) -> None:
-    code = "import sys; from sprat import cli; cli.main(sys.argv[1:]); print(*sys.modules)"
+    code = "import sys; from sprat.cli.main import main; main(sys.argv[1:]); print(*sys.modules)"
     store.pool("numbers").push({"n": 1})
     line = ["work", "numbers", "--max-jobs", "1", "--idle", "0.5", "--url", "sqlite:///sprat.db"]
     loaded = subprocess.run(
         [sys.executable, "-c", code, *line], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert "sprat.worker" in loaded
+    assert "sprat.worker.worker" in loaded
     assert not {"argparse", "subprocess", "difflib", "ruamel.yaml"} & set(loaded)
 
 

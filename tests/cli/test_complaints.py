@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from processes import Together, at_once
 
-from sprat.cli import COMMANDS, main
-from sprat.store import Store
+from sprat.cli.main import COMMANDS, main
+from sprat.store.store import Store
 
 Run = Callable[..., "object"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sprat.cli import COMMANDS
-from sprat.store import Store
+from sprat.cli.main import COMMANDS
+from sprat.store.store import Store
 
 Run = Callable[..., "object"]
 

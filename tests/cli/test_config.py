@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sprat import config
-from sprat.errors import InvalidInput
+from sprat.config import project_file
+from sprat.core.errors import InvalidInput
 
 
-def load(text: str, place: Path) -> config.Config:
+def load(text: str, place: Path) -> project_file.Config:
     path = place / "sprat.yml"
     path.write_text(text)
-    return config.load(str(path))
+    return project_file.load(str(path))
 
 
 def test_a_pool_takes_every_setting_from_the_file(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ pools:
 
 
 def test_defaults_are_those_of_the_record_but_for_start_and_place(tmp_path: Path) -> None:
-    from sprat.model import PoolSettings
+    from sprat.core.model import PoolSettings
 
     with_command = load("pools: {a: {command: [cat]}}", tmp_path).pools["a"]
     nobody = load("pools: {a: }", tmp_path).pools["a"]
@@ -75,7 +75,7 @@ def test_seconds_may_have_a_unit(written: str, means: float, tmp_path: Path) -> 
     ["", "m", "5 m", "5w", "1h30m", "-5m", "\N{ARABIC-INDIC DIGIT FIVE}m", "5ss", "1.2.3s", "."],
 )
 def test_what_is_no_time_is_left_for_the_check_to_refuse(text: str) -> None:
-    assert config.seconds(text) == text
+    assert project_file.seconds(text) == text
 
 
 def test_yaml_is_version_1_2(tmp_path: Path) -> None:
@@ -166,17 +166,19 @@ def test_what_is_no_text_is_refused(raw: bytes, says: str, tmp_path: Path) -> No
     path = tmp_path / "sprat.yml"
     path.write_bytes(raw)
     with pytest.raises(InvalidInput, match=says):
-        config.load(str(path))
+        project_file.load(str(path))
 
 
 def test_a_flag_beats_the_environment_beats_the_file(place: Path) -> None:
     path = str(place / "sprat.yml")
     Path(path).write_text("store: sqlite:///file.db\n")
-    assert config.store_url("flag://", {"SPRAT_URL": "env://"}, path=path) == "flag://"
-    assert config.store_url(None, {"SPRAT_URL": "env://"}, path=path) == "env://"
-    assert config.store_url(None, {"SPRAT_URL": ""}, path=path) == f"sqlite:///{place}/file.db"
+    assert project_file.store_url("flag://", {"SPRAT_URL": "env://"}, path=path) == "flag://"
+    assert project_file.store_url(None, {"SPRAT_URL": "env://"}, path=path) == "env://"
+    assert (
+        project_file.store_url(None, {"SPRAT_URL": ""}, path=path) == f"sqlite:///{place}/file.db"
+    )
     Path(path).unlink()
-    assert config.store_url(None, {}, path=path) == "sqlite:///sprat.db"
+    assert project_file.store_url(None, {}, path=path) == "sqlite:///sprat.db"
 
 
 @pytest.mark.parametrize(
@@ -193,12 +195,12 @@ def test_a_flag_beats_the_environment_beats_the_file(place: Path) -> None:
 )
 def test_the_store_is_found_however_it_is_written(text: str, url: str, place: Path) -> None:
     (place / "sprat.yml").write_text(text)
-    assert config.store_url(None, {}) == url
+    assert project_file.store_url(None, {}) == url
 
 
 def test_the_environment_limits_one_pass() -> None:
-    assert config.check_overrides({"SPRAT_MAX_WORKERS": "7"}) == {"max_workers": 7}
-    assert config.check_overrides({"SPRAT_MIN_WORKERS": "0"}) == {"min_workers": 0}
-    assert config.check_overrides({"SPRAT_MAX_WORKERS": ""}) == {}
+    assert project_file.check_overrides({"SPRAT_MAX_WORKERS": "7"}) == {"max_workers": 7}
+    assert project_file.check_overrides({"SPRAT_MIN_WORKERS": "0"}) == {"min_workers": 0}
+    assert project_file.check_overrides({"SPRAT_MAX_WORKERS": ""}) == {}
     with pytest.raises(InvalidInput, match="SPRAT_MAX_WORKERS must be a whole number"):
-        config.check_overrides({"SPRAT_MAX_WORKERS": "many"})
+        project_file.check_overrides({"SPRAT_MAX_WORKERS": "many"})

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from sprat import model
-from sprat.signals import ONE_CAUSE_SECONDS
-from sprat.store import Store
+from sprat.core import model
+from sprat.store.store import Store
+from sprat.worker.signals import ONE_CAUSE_SECONDS
 
 Run = Callable[..., "object"]
 SLOW = """

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from worlds import World
 
-from sprat import model
-from sprat.store import Store
+from sprat.core import model
+from sprat.store.store import Store
 
 Run = Callable[..., Any]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from worlds import World
 
-from sprat import model
-from sprat.store import Store
-from sprat.trigger import Trigger
+from sprat.config.trigger import Trigger
+from sprat.core import model
+from sprat.store.store import Store
 from sprat.triggers import registry
 
 Run = Callable[..., Any]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sprat.model import WorkerRegistration
-from sprat.store import Store
+from sprat.core.model import WorkerRegistration
+from sprat.store.store import Store
 
 Run = Callable[..., Any]
 TRACE = "arrival_s,service_s\n" + "".join(f"{t},{20 + t % 7}\n" for t in range(0, 1200, 5))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sprat import model
 from sprat.cli import status
-from sprat.store import Store
+from sprat.core import model
+from sprat.store.store import Store
 
 Run = Callable[..., Any]
 CALL = {"args": ["https://example.org/page/7", 2], "kwargs": {}}

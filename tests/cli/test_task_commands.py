@@ -15,8 +15,8 @@ import pytest
 from patience import eventually
 
 import sprat as api
-from sprat import model
-from sprat.store import Store
+from sprat.core import model
+from sprat.store.store import Store
 
 Run = Callable[..., Any]
 WORK = [sys.executable, "-m", "sprat", "work", "sums"]

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from sprat import model
-from sprat.backend import PROTOCOL
-from sprat.jsontext import printable
-from sprat.store import Store
+from sprat.core import model
+from sprat.core.jsontext import printable
+from sprat.store.backend import PROTOCOL
+from sprat.store.store import Store
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\rsprat: job 1 done \x7f\x9b31m\u202e\u2066\U000e0041"
 JOBS = """

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from sprat.store import Store
-from sprat.trigger import checked
+from sprat.config.trigger import checked
+from sprat.store.store import Store
 from sprat.triggers import registry
 
 Command = Callable[..., Any]

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from sprat.errors import InvalidInput
-from sprat.model import Counts, WorkerRecord, WorkerRegistration
-from sprat.payload import MAX_BYTES, MAX_CAPABILITIES, MAX_METADATA_BYTES, MAX_NAME_CHARS
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
+from sprat.core.errors import InvalidInput
+from sprat.core.model import Counts, WorkerRecord, WorkerRegistration
+from sprat.core.payload import MAX_BYTES, MAX_CAPABILITIES, MAX_METADATA_BYTES, MAX_NAME_CHARS
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 
 def endless() -> list[Any]:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from sprat.errors import NotClaimedHere, UnknownWorker
-from sprat.model import WorkerRecord, WorkerRegistration, WorkItem
-from sprat.payload import new_item
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core.errors import NotClaimedHere, UnknownWorker
+from sprat.core.model import WorkerRecord, WorkerRegistration, WorkItem
+from sprat.core.payload import new_item
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 Enrol = Callable[..., WorkerRecord]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from sprat.model import WorkerRecord, WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import Store
-from sprat.stores.memory import MemoryBackend
+from sprat.core.model import WorkerRecord, WorkerRegistration
+from sprat.store.memory.backend import MemoryBackend
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from sprat.model import WorkerRecord, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core.model import WorkerRecord, WorkItem
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 Enrol = Callable[..., WorkerRecord]
@@ -32,7 +32,7 @@ def release(store: Store, advance: Advance) -> None:
 
 
 def store_registration(worker_id: str) -> object:
-    from sprat.model import WorkerRegistration
+    from sprat.core.model import WorkerRegistration
 
     return WorkerRegistration(worker_id=worker_id, lease_seconds=10.0)
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from sprat import insight, model
-from sprat.errors import InvalidInput, PoolInUse, UnknownItem
-from sprat.model import Counts, PoolSettings, WorkerRecord
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core import model
+from sprat.core.errors import InvalidInput, PoolInUse, UnknownItem
+from sprat.core.model import Counts, PoolSettings, WorkerRecord
+from sprat.fleet import policy_input
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 Enrol = Callable[..., WorkerRecord]
@@ -78,21 +79,21 @@ def test_other_pools_stay_as_they_are(store: Store, pool: WorkPool, enrol: Enrol
     enrol("w1")
     other = store.pool("papers2")
     kept = [*finish_some(other), other.push("waits")]
-    store.backend.put(insight.KIND, "papers2/gpu", "{}", None, None)
+    store.backend.put(policy_input.KIND, "papers2/gpu", "{}", None, None)
     pool.cancel(pool.push(1))
     before = (other.counts(), other.stats(3600).arrivals)
     assert store.delete_pool("papers")
     assert (other.counts(), other.stats(3600).arrivals) == before
     assert [item.id for item in other.items()] == kept
-    assert store.backend.document(insight.KIND, "papers2/gpu") is not None
+    assert store.backend.document(policy_input.KIND, "papers2/gpu") is not None
 
 
 def test_what_policies_noted_about_the_pool_is_deleted(store: Store, pool: WorkPool) -> None:
     pool.configure(max_workers=3)
     for name in ("papers/", "papers/cpu", "papers/gpu"):
-        store.backend.put(insight.KIND, name, "{}", None, None)
+        store.backend.put(policy_input.KIND, name, "{}", None, None)
     assert store.delete_pool("papers")
-    assert store.backend.documents(insight.KIND, 10, None) == []
+    assert store.backend.documents(policy_input.KIND, 10, None) == []
 
 
 @pytest.mark.parametrize("options", [{}, {"delay": 500}, {"backlog": True}])

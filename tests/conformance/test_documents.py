@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sprat.store import Store
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import apsw
 import pytest
 
-from sprat import finding, model
-from sprat.errors import InvalidInput, UnknownItem
-from sprat.model import ItemFilter, WorkerRecord, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
-from sprat.stores.sqlite import searching
-from sprat.stores.sqlite.items import LIST_STATUS
+from sprat.core import item_filter, model
+from sprat.core.errors import InvalidInput, UnknownItem
+from sprat.core.model import ItemFilter, WorkerRecord, WorkItem
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.sqlite import search
+from sprat.store.sqlite.items import LIST_STATUS
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 
@@ -152,7 +153,7 @@ def test_a_search_goes_on_where_it_stopped(
     *,
     newest: bool,
 ) -> None:
-    monkeypatch.setattr(finding, "WINDOW", 3)
+    monkeypatch.setattr(item_filter, "WINDOW", 3)
     tenants = ["acme" if n % 4 == 0 else None for n in range(10)]
     pushed = [pool.push(n, tenant=tenant) for n, tenant in enumerate(tenants)]
     expected = [pushed[0], pushed[4], pushed[8]][:: -1 if newest else 1]
@@ -193,7 +194,7 @@ def test_sqlite_looks_only_at_items_of_the_status(status: str, tmp_path: Path) -
     with open_store(f"sqlite:///{tmp_path}/fleet.db") as store:
         store.pool("papers").push(1)
     db = apsw.Connection(f"{tmp_path}/fleet.db")
-    statements = [text for (name, _), text in searching.STATEMENTS.items() if name == status]
+    statements = [text for (name, _), text in search.STATEMENTS.items() if name == status]
     statements += [LIST_STATUS[status]] if status in LIST_STATUS else []
     assert statements or status == model.DONE
     for text in statements:

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from worlds import CONFORMING, World, move_mark
 
-from sprat import model, payload
-from sprat.backend import ClaimRef
-from sprat.errors import SpratError
-from sprat.pool import WorkPool
-from sprat.store import Store
-from sprat.stores.memory import MemoryBackend
+from sprat.core import model, payload
+from sprat.core.errors import SpratError
+from sprat.store.backend import ClaimRef
+from sprat.store.memory.backend import MemoryBackend
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 EXAMPLES = os.environ.get("SPRAT_MODEL_EXAMPLES")
 POOLS = ("p", "q")

@@ -9,12 +9,12 @@ from collections.abc import Callable
 import pytest
 from worlds import World
 
-from sprat import model
-from sprat.backend import ClaimRef, WorkerRef
-from sprat.leases import MOST_RENEWALS
-from sprat.model import WorkerRecord, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core import model
+from sprat.core.leases import MOST_RENEWALS
+from sprat.core.model import WorkerRecord, WorkItem
+from sprat.store.backend import ClaimRef, WorkerRef
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 LEASE = 1000.0
 OUTAGE = 800.0  # more than three quarters of a lease

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from worlds import check_counts
 
-from sprat.errors import InvalidInput, UnknownItem
-from sprat.model import Counts, PoolSettings, WorkerRecord, WorkItem
-from sprat.payload import MAX_IDS
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core.errors import InvalidInput, UnknownItem
+from sprat.core.model import Counts, PoolSettings, WorkerRecord, WorkItem
+from sprat.core.payload import MAX_IDS
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 Enrol = Callable[..., WorkerRecord]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sprat import payload
-from sprat.errors import InvalidInput, KeyConflict, UnknownItem
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core import payload
+from sprat.core.errors import InvalidInput, KeyConflict, UnknownItem
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Reopen = Callable[[], Store]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from sprat.model import Decision, Reaped, WorkerRecord
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core.model import Decision, Reaped, WorkerRecord
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 Enrol = Callable[..., WorkerRecord]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sprat.model import NO_GROUP, Counts, Decision, WorkerRecord, WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core.model import NO_GROUP, Counts, Decision, WorkerRecord, WorkerRegistration
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 Enrol = Callable[..., WorkerRecord]

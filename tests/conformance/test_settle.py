@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from sprat import model, retry
-from sprat.errors import NotClaimedHere, UnknownItem, UnknownWorker
-from sprat.model import Settlement, WorkerRecord, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core import model, retry_rules
+from sprat.core.errors import NotClaimedHere, UnknownItem, UnknownWorker
+from sprat.core.model import Settlement, WorkerRecord, WorkItem
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 Enrol = Callable[..., WorkerRecord]
@@ -160,7 +160,7 @@ def test_attempts_are_given_back_a_thousand_times_at_most(
 ) -> None:
     item_id = pool.push("handed back", max_retries=2)
     item = must_claim(pool)
-    for _ in range(retry.GIVE_BACKS):
+    for _ in range(retry_rules.GIVE_BACKS):
         back = model.Settlement(item_id=item.id, token=item.token, outcome=model.HAND_BACK)
         answer = pool.exchange("w1", settlements=[back], claim=1)
         assert answer.settled == (True,)

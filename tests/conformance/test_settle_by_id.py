@@ -10,11 +10,12 @@ import pytest
 from processes import beside, hear
 from worlds import World
 
-from sprat import claim_tokens
-from sprat.errors import NotClaimedHere, UnknownItem
-from sprat.model import WorkerRecord, WorkerRegistration, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
+from sprat.core.errors import NotClaimedHere, UnknownItem
+from sprat.core.model import WorkerRecord, WorkerRegistration, WorkItem
+from sprat.store import claim_tokens
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 VERBS: dict[str, Callable[[WorkPool, str], bool]] = {
     "complete": lambda pool, item_id: pool.complete(item_id, "result"),

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sprat.errors import InvalidInput
-from sprat.histogram import EDGES, bin_of
-from sprat.model import Decision, DecisionCount, Stats, Totals, WorkerRecord, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core.errors import InvalidInput
+from sprat.core.histogram import EDGES, bin_of
+from sprat.core.model import Decision, DecisionCount, Stats, Totals, WorkerRecord, WorkItem
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 Enrol = Callable[..., WorkerRecord]

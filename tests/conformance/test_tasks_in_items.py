@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from sprat import model, payload
-from sprat.errors import KeyConflict
-from sprat.model import Settlement, WorkerRecord, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core import model, payload
+from sprat.core.errors import KeyConflict
+from sprat.core.model import Settlement, WorkerRecord, WorkItem
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 UNKNOWN = "no worker knows the task shop:resize"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sprat import config
-from sprat.errors import InvalidInput
-from sprat.model import WorkerRecord
-from sprat.pool import WorkPool
+from sprat.config import project_file
+from sprat.core.errors import InvalidInput
+from sprat.core.model import WorkerRecord
+from sprat.store.pool import WorkPool
 
 VARIABLE = "PER_TENANT_MAX_CONCURRENCY"
 Enrol = Callable[..., WorkerRecord]
@@ -52,7 +52,7 @@ def test_a_push_without_a_tenant_changes_no_settings(pool: WorkPool) -> None:
 def test_the_default_of_a_file_is_the_variable(tmp_path: Path) -> None:
     file = tmp_path / "sprat.yml"
     file.write_text("pools: {a: {}, b: {tenant_limit: 7}}")
-    pools = config.load(str(file)).pools
+    pools = project_file.load(str(file)).pools
     assert (pools["a"].tenant_limit, pools["b"].tenant_limit) == (3, 7)
 
 

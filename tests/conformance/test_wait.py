@@ -9,10 +9,11 @@ from threading import Event
 
 import pytest
 
-from sprat.errors import UnknownWorker
-from sprat.model import WorkerRecord
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
+from sprat.core.errors import UnknownWorker
+from sprat.core.model import WorkerRecord
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 Enrol = Callable[..., WorkerRecord]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from sprat.errors import UnknownWorker
-from sprat.model import Decision, WorkerFilter, WorkerRecord, WorkerRegistration, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core.errors import UnknownWorker
+from sprat.core.model import Decision, WorkerFilter, WorkerRecord, WorkerRegistration, WorkItem
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 Enrol = Callable[..., WorkerRecord]

@@ -18,7 +18,8 @@ from typing import Any
 
 from patience import PATIENCE, eventually
 
-from sprat.store import Store, open_store
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
 
 SPRAT = (sys.executable, "-m", "sprat")
 MARKER = "SPRAT_CONTROLLER_UNDER_TEST"

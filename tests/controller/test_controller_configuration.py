@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from controllers import Place
 
-from sprat.cli import main
+from sprat.cli.main import main
 from sprat.controller import configuration, limits
-from sprat.controller.keeper import planned
-from sprat.controller.sheet import ScaleSet
-from sprat.errors import InvalidInput
-from sprat.model import PoolSettings
+from sprat.controller.config_file import ScaleSet
+from sprat.controller.reconciler import planned
+from sprat.core.errors import InvalidInput
+from sprat.core.model import PoolSettings
 
 HERE = {"ORCHESTRATOR_URL": "http://here:1", "TENANT_ID": "acme", "MACHINE_GROUP": "gpu"}
 SEED = """\

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from controllers import Place, Program, eventually
 
-from sprat import insight
-from sprat.model import PoolSettings, WorkerRegistration
-from sprat.store import Store
+from sprat.core.model import PoolSettings, WorkerRegistration
+from sprat.fleet import policy_input
+from sprat.store.store import Store
 
 BOTH = """\
 store: {url}
@@ -46,15 +46,15 @@ def test_a_group_that_takes_any_counts_the_work_without_a_group(store: Store) ->
     pool.push_many(range(2), group="gpu")
     pool.push("later", delay=60)
     pool.claim("cpu")
-    alone = insight.observe(store, "papers", settings, "gpu")
+    alone = policy_input.observe(store, "papers", settings, "gpu")
     assert (alone.counts.ready, alone.counts.delayed) == (2, 0)
-    seen = insight.observe(store, "papers", settings, "gpu", takes_any=True)
+    seen = policy_input.observe(store, "papers", settings, "gpu", takes_any=True)
     assert (seen.counts.ready, seen.counts.delayed, seen.counts.claimed) == (4, 1, 0)
     assert [worker.worker_id for worker in seen.workers] == ["gpu"]
     assert seen.next_due_seconds == pytest.approx(60, abs=5)
     assert seen.oldest_ready_seconds is not None
     pool.claim("gpu")
-    seen = insight.observe(store, "papers", settings, "gpu", takes_any=True)
+    seen = policy_input.observe(store, "papers", settings, "gpu", takes_any=True)
     assert seen.counts.claimed == 1, "what our own workers hold"
 
 

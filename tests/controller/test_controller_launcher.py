@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from controllers import POOL, Place, ask, eventually
 
-from sprat import placement
 from sprat.controller import limits
-from sprat.controller.keeper import planned
-from sprat.controller.sheet import ScaleSet
+from sprat.controller.config_file import ScaleSet
+from sprat.controller.reconciler import planned
+from sprat.core.model import PoolSettings
+from sprat.launchers import option_checks
 from sprat.launchers.docker import containers
-from sprat.model import PoolSettings
 
 SHOW = ["/bin/sh", "-c", 'printf "%s" "$CLOUD_SECRET-$CLOUD_REGION" >shown; mv shown seen']
 
@@ -106,7 +106,7 @@ def test_what_a_container_may_reach_is_not_in_the_pools_settings(
     )
     own = ScaleSet(launcher="docker", launcher_options={"image": "ours", "network": "workers"})
     plan = planned(pool, own, limits.Limits(), {})
-    options = placement.options("docker", plan.launcher_options)
+    options = option_checks.options("docker", plan.launcher_options)
     order = containers.order("https://far", "p", settings=plan, options=options, engine="e")
     made = containers.specification(Client, order, "w1")
     assert options.host is None, "the engine is the controller's"

@@ -9,10 +9,11 @@ import pytest
 from processes import Together, at_once
 from worlds import World
 
-from sprat import scale_set
 from sprat.controller.lease import Lease
-from sprat.model import PoolSettings
-from sprat.store import Store, open_store
+from sprat.core.model import PoolSettings
+from sprat.fleet import controller_lease
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
 
 Advance = Callable[[float], None]
 SECONDS = 15.0
@@ -26,7 +27,7 @@ def told() -> dict[str, object]:
     settings = PoolSettings(policy="fixed", max_workers=3)
     return {
         "group": "gpu",
-        "settings": {name: getattr(settings, name) for name in scale_set.SCALING},
+        "settings": {name: getattr(settings, name) for name in controller_lease.SCALING},
     }
 
 
@@ -81,18 +82,18 @@ def test_a_lease_counts_from_before_it_was_asked_for(store: Store) -> None:
 
 def test_what_is_told_is_in_force_while_it_lasts(store: Store, advance: Advance) -> None:
     backend, own = store.backend, PoolSettings(handler="jobs:run")
-    assert scale_set.in_force(backend, "papers", "gpu", own) is None
-    assert not scale_set.is_led(backend, "papers")
+    assert controller_lease.in_force(backend, "papers", "gpu", own) is None
+    assert not controller_lease.is_led(backend, "papers")
     lease(store, "a").hold(told)
     lease(store, "a", "papers").hold(told)
-    found = scale_set.in_force(backend, "papers", "gpu", own)
+    found = controller_lease.in_force(backend, "papers", "gpu", own)
     assert found is not None
     assert (found.handler, found.policy, found.max_workers) == ("jobs:run", "fixed", 3)
-    assert scale_set.is_led(backend, "papers")
-    assert scale_set.in_force(backend, "papers", None, own) is None, "it is the group's"
+    assert controller_lease.is_led(backend, "papers")
+    assert controller_lease.in_force(backend, "papers", None, own) is None, "it is the group's"
     advance(SECONDS + 1)
-    assert scale_set.in_force(backend, "papers", "gpu", own) is None
-    assert not scale_set.is_led(backend, "papers")
+    assert controller_lease.in_force(backend, "papers", "gpu", own) is None
+    assert not controller_lease.is_led(backend, "papers")
 
 
 class Forgetful:

@@ -9,8 +9,8 @@ from controllers import ask
 from servers.orchestrator import Served, serving
 
 from sprat.controller.remote import Remote
-from sprat.store import Store
-from sprat.stores.memory import MemoryBackend
+from sprat.store.memory.backend import MemoryBackend
+from sprat.store.store import Store
 
 PATH = "/scale-sets/acme/big%20gpu/config"
 

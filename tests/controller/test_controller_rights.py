@@ -8,10 +8,11 @@ import pytest
 from servers.orchestrator import OPEN, Served, serving
 
 from sprat.controller.lease import Lease
-from sprat.errors import SpratError
-from sprat.orchestrator import keys
-from sprat.store import Store, open_store
-from sprat.stores.memory import MemoryBackend
+from sprat.core.errors import SpratError
+from sprat.server import keys
+from sprat.store.memory.backend import MemoryBackend
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
 
 
 @pytest.fixture

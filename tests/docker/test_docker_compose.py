@@ -20,7 +20,7 @@ import pytest
 from servers import postgres
 from yards import Yard, eventually
 
-from sprat import yaml_tree
+from sprat.config import yaml_tree
 from sprat.controller import configuration
 
 ROOT = Path(__file__).parent.parent.parent
@@ -72,9 +72,7 @@ def test_the_image_is_small_and_runs_as_nobody(host: str, built: str) -> None:
     assert about["User"] == "1000:1000"
     ran = ("run", "--rm", "--network", "host", "--read-only", "--cap-drop", "ALL")
     assert run(CLI, "--host", host, *ran, built, "--version").startswith("sprat ")
-    looked = (
-        "import os, sprat.orchestrator, psycopg, hiredis, docker, lightkube; print(os.getuid())"
-    )
+    looked = "import os, sprat.server, psycopg, hiredis, docker, lightkube; print(os.getuid())"
     shell = (CLI, "--host", host, *ran, "--entrypoint", "python3", built, "-c", looked)
     assert run(*shell) == "1000\n"
 

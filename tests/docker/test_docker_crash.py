@@ -6,7 +6,7 @@ import pytest
 from servers import postgres
 from yards import Yard, eventually
 
-from sprat.launchers.docker import tending
+from sprat.launchers.docker import reconcile
 
 
 def test_a_job_whose_container_is_killed_runs_again_and_is_charged(yard: Yard) -> None:
@@ -51,7 +51,7 @@ def test_a_worker_that_takes_too_much_memory_is_told(yard: Yard) -> None:
 
 def test_a_worker_of_another_place_is_left_alone(yard: Yard) -> None:
     """It has no container here, and whatever it says of its place is not ours."""
-    from sprat.model import WorkerRegistration
+    from sprat.core.model import WorkerRegistration
 
     for place in ({}, {"place": "sprat-papers-w2@elsewhere"}):
         name = f"w{len(place) + 1}"
@@ -68,7 +68,7 @@ def test_a_worker_of_another_place_is_left_alone(yard: Yard) -> None:
 def test_a_stuck_container_is_stopped_when_its_worker_has_been_lost_for_long(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tending, "STRAY_SECONDS", 2.0)
+    monkeypatch.setattr(reconcile, "STRAY_SECONDS", 2.0)
     yard.set(max_workers=1, heartbeat_seconds=1.0, options={"stop_seconds": 1.0})
     yard.push(7, until="go")
     yard.check()

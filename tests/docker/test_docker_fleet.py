@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from yards import POOL, Yard, eventually
 
-from sprat import scaler
+from sprat.fleet import scaler
 
 
 def test_jobs_are_done_exactly_once_and_no_container_stays(yard: Yard) -> None:

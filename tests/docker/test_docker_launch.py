@@ -10,9 +10,9 @@ import pytest
 from servers import postgres
 from yards import IMAGE, Yard, eventually
 
-from sprat.errors import InvalidInput, LaunchFailed, SpratError
-from sprat.launcher import open_launcher
-from sprat.model import Decision
+from sprat.core.errors import InvalidInput, LaunchFailed, SpratError
+from sprat.core.model import Decision
+from sprat.fleet.launcher import open_launcher
 
 
 def reserve(yard: Yard, n: int) -> tuple[str, ...]:

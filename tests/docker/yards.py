@@ -13,8 +13,9 @@ from typing import Any
 import docker
 import patience
 
-from sprat import checker, model
-from sprat.store import open_store
+from sprat.core import model
+from sprat.fleet import checker
+from sprat.store.open_store import open_store
 
 IMAGE = "localhost/sprat:test"
 POOL = "papers"

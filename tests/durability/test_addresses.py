@@ -11,8 +11,8 @@ import apsw
 import pytest
 from processes import Together, at_once
 
-from sprat.errors import SpratError, StoreMismatch
-from sprat.store import open_store
+from sprat.core.errors import SpratError, StoreMismatch
+from sprat.store.open_store import open_store
 
 NOBODY = 65534
 

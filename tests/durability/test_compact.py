@@ -9,11 +9,12 @@ import pytest
 from patience import eventually
 from processes import beside, hear
 
-from sprat import reaper
-from sprat.model import WorkerRegistration
-from sprat.store import Store, open_store
-from sprat.stores.sqlite import SqliteBackend
-from sprat.stores.sqlite.connection import Connection as SqliteConnection
+from sprat.core.model import WorkerRegistration
+from sprat.fleet import reaper
+from sprat.store.open_store import open_store
+from sprat.store.sqlite.backend import SqliteBackend
+from sprat.store.sqlite.connection import Connection as SqliteConnection
+from sprat.store.store import Store
 
 ROUNDS = 20
 

@@ -11,11 +11,12 @@ import apsw
 import pytest
 from worlds import all_items, check_counts
 
-from sprat import cli
-from sprat.errors import StoreUnavailable
-from sprat.model import WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
+from sprat.cli import main
+from sprat.core.errors import StoreUnavailable
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 BALLAST_BYTES = 600_000
 
@@ -93,10 +94,10 @@ def test_push_says_so_and_stores_nothing(store: Store) -> None:
 def test_the_doctor_sees_it(
     store: Store, small_disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["doctor", "--url", store.url]) == 0
+    assert main.main(["doctor", "--url", store.url]) == 0
     assert "warn  disk        1 MB free" in capsys.readouterr().out
     fill(small_disk)
-    assert cli.main(["doctor", "--url", store.url]) == 1
+    assert main.main(["doctor", "--url", store.url]) == 1
     assert "FAIL  disk        full: nothing can be pushed or finished" in capsys.readouterr().out
 
 

@@ -15,10 +15,11 @@ import pytest
 from patience import eventually
 from processes import FORK
 
-from sprat.errors import StoreMismatch
-from sprat.model import WorkerRegistration
-from sprat.store import Store, open_store
-from sprat.stores.sqlite import SqliteBackend
+from sprat.core.errors import StoreMismatch
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.sqlite.backend import SqliteBackend
+from sprat.store.store import Store
 
 Harm = Callable[[Path], None]
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sprat.model import Decision, WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
-from sprat.stores.sqlite import clock, express, schema
+from sprat.core.model import Decision, WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.sqlite import clock, exchange_fast_path, schema
+from sprat.store.store import Store
 
 LEASE = 10.0
 HOUR = 3600.0
@@ -49,7 +50,7 @@ class Host:
 def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host()
     monkeypatch.setattr(clock, "time", host)
-    monkeypatch.setattr(express, "time", host)
+    monkeypatch.setattr(exchange_fast_path, "time", host)
     monkeypatch.setattr(schema, "time", host)
     monkeypatch.setattr(clock, "boot", lambda: host.boot)
     return host

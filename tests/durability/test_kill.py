@@ -16,9 +16,10 @@ import pytest
 from processes import FORK, PATIENCE
 from worlds import World, all_items
 
-from sprat.model import WorkerRegistration, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
+from sprat.core.model import WorkerRegistration, WorkItem
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 SECONDS = float(os.environ.get("SPRAT_CHAOS_SECONDS", "3"))
 SEED = int(os.environ.get("SPRAT_CHAOS_SEED", "20"))

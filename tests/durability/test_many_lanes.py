@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sprat import model, payload
-from sprat.store import Store, open_store
+from sprat.core import model, payload
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
 
 
 def statements(store: Store, act: Any) -> int:

@@ -8,10 +8,11 @@ import apsw
 import pytest
 from processes import Together, at_once
 
-from sprat.errors import StoreMismatch
-from sprat.model import WorkerRegistration
-from sprat.store import Store, open_store
-from sprat.stores.sqlite import schema
+from sprat.core.errors import StoreMismatch
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.sqlite import schema
+from sprat.store.store import Store
 
 NOW = schema.VERSION
 NEXT = NOW + 1

@@ -14,9 +14,10 @@ import apsw
 import pytest
 from worlds import all_items, check_counts
 
-from sprat.model import WorkerRegistration, WorkItem
-from sprat.store import Store, open_store
-from sprat.stores.sqlite import connection, schema
+from sprat.core.model import WorkerRegistration, WorkItem
+from sprat.store.open_store import open_store
+from sprat.store.sqlite import connection, schema
+from sprat.store.store import Store
 
 Write = tuple[int, bytes]
 

@@ -14,10 +14,10 @@ import pytest
 from patience import eventually
 from servers.redis import RedisServer, free_port, program
 
-from sprat.errors import InvalidInput, StoreUnavailable
-from sprat.store import open_store
-from sprat.stores.redis.address import parse
-from sprat.stores.redis.wire import Wire
+from sprat.core.errors import InvalidInput, StoreUnavailable
+from sprat.store.open_store import open_store
+from sprat.store.redis.address import parse
+from sprat.store.redis.resp import Wire
 
 SECRET = "s3cr3t@/:"
 

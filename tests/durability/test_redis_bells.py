@@ -9,10 +9,11 @@ import pytest
 from patience import PATIENCE, eventually
 from servers.redis import RedisServer
 
-from sprat.model import WorkerRegistration
-from sprat.store import Store, open_store
-from sprat.stores.redis.address import parse
-from sprat.stores.redis.link import Link
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.redis.address import parse
+from sprat.store.redis.client import Link
+from sprat.store.store import Store
 
 
 @pytest.fixture

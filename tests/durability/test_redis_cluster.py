@@ -9,9 +9,10 @@ import pytest
 from patience import PATIENCE, eventually
 from servers.redis import RedisServer, free_port
 
-from sprat.errors import StoreUnavailable
-from sprat.model import WorkerRegistration
-from sprat.store import Store, open_store
+from sprat.core.errors import StoreUnavailable
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
 
 
 class Cluster:
@@ -79,10 +80,10 @@ def test_verbs_wait_for_a_slot_that_moves_and_go_on(
         cluster.begin_move()
         cluster.move_keys(1)
         with monkeypatch.context() as patched:
-            patched.setattr("sprat.stores.redis.link.PATIENCE_SECONDS", 0.1)
+            patched.setattr("sprat.store.redis.client.PATIENCE_SECONDS", 0.1)
             with pytest.raises(StoreUnavailable, match="is moving the store to another node"):
                 pool.push("refused")
-        monkeypatch.setattr("sprat.stores.redis.link.PATIENCE_SECONDS", PATIENCE)
+        monkeypatch.setattr("sprat.store.redis.client.PATIENCE_SECONDS", PATIENCE)
         refused, done = retried(store), []
         pusher = threading.Thread(target=lambda: done.append(pool.push("waits")))
         pusher.start()

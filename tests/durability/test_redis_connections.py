@@ -14,9 +14,10 @@ import pytest
 from patience import PATIENCE
 from servers.redis import RedisServer, shared_server
 
-from sprat.errors import InvalidInput
-from sprat.store import Store, open_store
-from sprat.stores.redis.address import parse
+from sprat.core.errors import InvalidInput
+from sprat.store.open_store import open_store
+from sprat.store.redis.address import parse
+from sprat.store.store import Store
 
 THREADS = 8
 

@@ -21,10 +21,10 @@ from processes import FORK, PATIENCE
 from servers.redis import RedisServer
 from worlds import all_items, check_counts
 
-from sprat.errors import StoreUnavailable, UnknownItem
-from sprat.model import WorkerRegistration, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import open_store
+from sprat.core.errors import StoreUnavailable, UnknownItem
+from sprat.core.model import WorkerRegistration, WorkItem
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
 
 KILLS = int(os.environ.get("SPRAT_CHAOS_KILLS", "2"))
 SEED = int(os.environ.get("SPRAT_CHAOS_SEED", "20"))

@@ -17,12 +17,12 @@ from processes import Together, at_once
 from servers.redis import RedisServer
 from worlds import check_counts
 
-from sprat import model
-from sprat.errors import KeyConflict, StoreMismatch
-from sprat.model import WorkerRegistration
-from sprat.store import open_store
-from sprat.stores.redis import health
-from sprat.stores.redis.wire import ReplyError
+from sprat.core import model
+from sprat.core.errors import KeyConflict, StoreMismatch
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.redis import diagnostics
+from sprat.store.redis.resp import ReplyError
 
 FILE = Path(__file__).with_name("redis_format_1.json.gz")
 UNCHANGED = {"held": "claimed", "bad": "poisoned", "done": "done", "late": "pending"}
@@ -75,7 +75,7 @@ def test_workers_of_the_previous_version_are_drained(old: OldStore) -> None:
     with open_store(old.server.url) as store:
         workers = {worker.worker_id: worker for worker in store.workers.list()}
         told = {name: (worker.status, worker.reason) for name, worker in workers.items()}
-        upgraded = health.UPGRADED
+        upgraded = diagnostics.UPGRADED
         assert told == {
             "w1": ("terminating", upgraded),
             "w2": ("terminating", None),
@@ -142,6 +142,6 @@ def test_many_openers_migrate_once(old: OldStore) -> None:
 
 def test_older_client_is_refused(old: OldStore, monkeypatch: pytest.MonkeyPatch) -> None:
     open_store(old.server.url).close()
-    monkeypatch.setattr(health, "FORMAT", 1)
+    monkeypatch.setattr(diagnostics, "FORMAT", 1)
     with pytest.raises(StoreMismatch, match=r"format 2 and this sprat knows 1: upgrade sprat"):
         open_store(old.server.url)

@@ -10,13 +10,14 @@ import pytest
 from patience import PATIENCE, eventually
 from servers.redis import RedisServer
 
-from sprat import leases
-from sprat.backend import ClaimRef, WorkerRef
-from sprat.errors import StoreUnavailable
-from sprat.model import WorkerRecord, WorkerRegistration, WorkItem
-from sprat.store import Store, open_store
-from sprat.stores.redis import link
-from sprat.stores.redis.link import Link
+from sprat.core import leases
+from sprat.core.errors import StoreUnavailable
+from sprat.core.model import WorkerRecord, WorkerRegistration, WorkItem
+from sprat.store.backend import ClaimRef, WorkerRef
+from sprat.store.open_store import open_store
+from sprat.store.redis import client as link
+from sprat.store.redis.client import Link
+from sprat.store.store import Store
 
 LEASE = 1000.0
 W1 = WorkerRef(worker_id="w1")

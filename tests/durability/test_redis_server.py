@@ -19,20 +19,21 @@ import pytest
 from patience import PATIENCE
 from servers.redis import RedisServer, free_port, program
 
-from sprat import cli
-from sprat.backend import ClaimRef, WorkerRef
-from sprat.errors import (
+from sprat.cli import main
+from sprat.core.errors import (
     InvalidInput,
     StoreError,
     StoreMismatch,
     StoreUnavailable,
     StoreWarning,
 )
-from sprat.model import WorkerRegistration
-from sprat.store import Store, open_store
-from sprat.stores.redis import health, link
-from sprat.stores.redis.link import Link
-from sprat.stores.redis.wire import Wire, refuse_itself
+from sprat.core.model import WorkerRegistration
+from sprat.store.backend import ClaimRef, WorkerRef
+from sprat.store.open_store import open_store
+from sprat.store.redis import client, diagnostics
+from sprat.store.redis.client import Link
+from sprat.store.redis.resp import Wire, refuse_itself
+from sprat.store.store import Store
 
 SECRET = "s3cr3t@/:"
 QUOTED = "s3cr3t%40%2F%3A"
@@ -102,7 +103,7 @@ def test_verb_waits_for_a_server_that_comes_back(synced: RedisServer) -> None:
 def test_server_that_stays_away_is_unavailable(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sprat.stores.redis.link.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("sprat.store.redis.client.PATIENCE_SECONDS", 0.2)
     with open_store(server.url) as store:
         server.kill()
         with pytest.raises(StoreUnavailable, match="cannot be reached"):
@@ -218,7 +219,7 @@ def test_password_is_sent_and_never_shown() -> None:
 def test_replica_is_refused_with_a_sentence(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.5)  # for the replica to become the master
+    monkeypatch.setattr(client, "PATIENCE_SECONDS", 0.5)  # for the replica to become the master
     server.ask("CONFIG", "SET", "repl-diskless-sync-delay", "0")
     with serving("--replicaof", "127.0.0.1", str(server.port)) as replica:
         link_up = "master_link_status:up"
@@ -255,10 +256,10 @@ def test_store_of_another_format_is_refused(server: RedisServer, number: int, ad
     server.ask("SET", "{sprat}:format", number)
     with pytest.raises(StoreMismatch) as caught:
         open_store(server.url)
-    assert f"format {number} and this sprat knows {health.FORMAT}" in str(caught.value)
+    assert f"format {number} and this sprat knows {diagnostics.FORMAT}" in str(caught.value)
     assert str(caught.value).endswith(advice)
     assert server.ask("GET", "{sprat}:format") == str(number)
-    server.ask("SET", "{sprat}:format", health.FORMAT)
+    server.ask("SET", "{sprat}:format", diagnostics.FORMAT)
     with open_store(server.url) as store:
         assert store.pool("papers").size() == 1
 
@@ -269,7 +270,7 @@ def test_store_whose_keys_were_deleted_gets_its_format_again(server: RedisServer
         store.pool("papers").push("one")
         with open_store(server.url) as another:
             assert another.pool("papers").size() == 1
-    assert server.ask("GET", "{sprat}:format") == str(health.FORMAT)
+    assert server.ask("GET", "{sprat}:format") == str(diagnostics.FORMAT)
 
 
 @contextmanager
@@ -335,14 +336,14 @@ def test_url_that_makes_no_sense_is_refused(url: str) -> None:
 def test_server_that_forgets_is_told_of(
     server: RedisServer, capsys: pytest.CaptureFixture[str], name: str, value: str, told: str
 ) -> None:
-    assert cli.main(["doctor", "--url", server.url]) == 0
+    assert main.main(["doctor", "--url", server.url]) == 0
     capsys.readouterr()
     server.ask("CONFIG", "SET", name, value)
     with pytest.warns(StoreWarning, match=told):
         open_store(server.url).close()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StoreWarning)
-        assert cli.main(["doctor", "--url", server.url]) == 1
+        assert main.main(["doctor", "--url", server.url]) == 1
     assert told in capsys.readouterr().out
 
 
@@ -366,8 +367,8 @@ def test_a_command_warns_of_a_server_that_forgets_in_one_sentence(
 
 def test_a_server_that_still_reads_its_append_only_file_is_not_told_of() -> None:
     """Until it is done it reports the file as off."""
-    assert health.dangers({"aof_enabled": "0", "loading": "1"}) == []
-    assert health.dangers({"aof_enabled": "0", "loading": "0"}) != []
+    assert diagnostics.dangers({"aof_enabled": "0", "loading": "1"}) == []
+    assert diagnostics.dangers({"aof_enabled": "0", "loading": "0"}) != []
 
 
 def test_the_server_is_named_with_its_own_version(server: RedisServer) -> None:
@@ -379,9 +380,9 @@ def test_the_server_is_named_with_its_own_version(server: RedisServer) -> None:
 
 def test_a_valkey_has_two_versions_and_is_called_by_its_own() -> None:
     known = {"redis_version": "7.2.4", "server_name": "valkey", "valkey_version": "8.0.1"}
-    assert health.server_of(known) == "valkey 8.0.1"
-    assert health.server_of({"redis_version": "7.0.15"}) == "redis 7.0.15"
-    assert health.server_of({}) == "redis unknown"
+    assert diagnostics.server_of(known) == "valkey 8.0.1"
+    assert diagnostics.server_of({"redis_version": "7.0.15"}) == "redis 7.0.15"
+    assert diagnostics.server_of({}) == "redis unknown"
 
 
 def test_what_may_not_be_asked_is_unknown(server: RedisServer) -> None:
@@ -498,7 +499,7 @@ def sentinel(place: Path, master: int) -> Iterator[int]:
 
 
 def wait_for_replica(url: str) -> None:
-    from sprat.stores.redis.address import parse
+    from sprat.store.redis.address import parse
 
     address = parse(url)
     end = time.monotonic() + 60

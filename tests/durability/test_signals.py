@@ -11,7 +11,7 @@ from types import FrameType
 import pytest
 
 import sprat
-from sprat.model import WorkerRegistration
+from sprat.core.model import WorkerRegistration
 
 SIGNALS = 400
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from sprat.errors import StoreMismatch
-from sprat.model import WorkerRegistration
-from sprat.store import Store, open_store
-from sprat.stores.sqlite import schema
+from sprat.core.errors import StoreMismatch
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.sqlite import schema
+from sprat.store.store import Store
 
 LEASE = 1000.0
 # The statements of version 2, as its clients prepared them.

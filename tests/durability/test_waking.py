@@ -14,9 +14,9 @@ import pytest
 from processes import PATIENCE, Together, at_once, beside, hear
 from worlds import World
 
-from sprat.model import WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import open_store
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
 
 WAKE_SECONDS = 0.25
 IDLE_SECONDS = 2.0

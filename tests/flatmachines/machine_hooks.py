@@ -10,7 +10,7 @@ from typing import Any
 from flatmachines import HooksRegistry, MachineHooks
 
 from sprat.flatmachines import processor, registry
-from sprat.store import Store
+from sprat.store.store import Store
 
 Context = dict[str, Any]
 

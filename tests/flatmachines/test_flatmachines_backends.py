@@ -18,9 +18,10 @@ from flatmachines.distributed import (
 from processes import Together, at_once
 from worlds import World
 
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 from sprat.flatmachines import Backends
-from sprat.store import Store, open_store
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
 
 ROUNDS = 150
 

@@ -12,7 +12,7 @@ from machine_hooks import Echo
 from processes import beside, hear
 
 import sprat
-from sprat.errors import NotClaimedHere
+from sprat.core.errors import NotClaimedHere
 from sprat.flatmachines import Backends, SpratHooks
 
 MACHINE = Path(__file__).parent / "job_worker.yml"

@@ -7,7 +7,7 @@ import time
 
 from jobs import Data, note
 
-from sprat.job import current_job
+from sprat.worker.job import current_job
 
 
 def run(data: Data) -> list[object]:

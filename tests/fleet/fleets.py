@@ -11,8 +11,9 @@ from pathlib import Path
 
 from patience import PATIENCE, eventually
 
-from sprat import checker, model
-from sprat.store import open_store
+from sprat.core import model
+from sprat.fleet import checker
+from sprat.store.open_store import open_store
 
 HERE = Path(__file__).parent
 MARKER = "SPRAT_FLEET_UNDER_TEST"

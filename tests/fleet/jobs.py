@@ -13,8 +13,8 @@ import sys
 import time
 from typing import Any
 
-from sprat.errors import Poison, Throttled, Transient
-from sprat.job import current_job
+from sprat.core.errors import Poison, Throttled, Transient
+from sprat.worker.job import current_job
 
 Data = dict[str, Any]
 seen: list[str] = []  # by this process

@@ -24,7 +24,7 @@ from fleets import POOL, Fleet, kill
 from servers import postgres, redis
 
 import sprat
-from sprat.record import Record
+from sprat.core.record import Record
 
 BURSTS = int(os.environ.get("SPRAT_CHAOS_BURSTS", "2"))
 HEARTBEAT = 0.5

@@ -243,9 +243,9 @@ def push(fleet: Fleet, chance: random.Random, n: int) -> set[str]:
 
 REAP = """
 import sys, time
-from sprat import reaper
-from sprat.errors import StoreUnavailable
-from sprat.store import open_store
+from sprat.fleet import reaper
+from sprat.core.errors import StoreUnavailable
+from sprat.store.open_store import open_store
 while True:
     try:
         with open_store(sys.argv[1]) as store:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from fleets import POOL, Fleet, eventually
 
-from sprat import checker, reaper
-from sprat.launcher import Launcher
-from sprat.model import PoolSettings, WorkerRegistration
-from sprat.processor import load
+from sprat.core.model import PoolSettings, WorkerRegistration
+from sprat.fleet import checker, reaper
+from sprat.fleet.launcher import Launcher
 from sprat.scaling import queue_depth
-from sprat.store import open_store
-from sprat.worker import Worker
+from sprat.store.open_store import open_store
+from sprat.worker.processor import load
+from sprat.worker.worker import Worker
 
 TABLE = [  # pending, active, idle, max -> spawn
     ((10, 0, 0, 3), 3),

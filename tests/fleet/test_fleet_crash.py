@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fleets import Fleet, eventually, is_alive, kill
 
-from sprat import reaper
+from sprat.fleet import reaper
 
 HEARTBEAT = 0.5
 LEASE = 2 * HEARTBEAT

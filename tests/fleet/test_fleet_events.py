@@ -14,8 +14,8 @@ import pytest
 from fleets import POOL, Fleet, eventually, kill
 from processes import Together, at_once
 
-from sprat.store import open_store
-from sprat.trigger import Trigger
+from sprat.config.trigger import Trigger
+from sprat.store.open_store import open_store
 from sprat.triggers import registry
 from sprat.triggers.tick import tick
 

@@ -15,10 +15,10 @@ import pytest
 from fleets import POOL, Fleet
 from processes import Together, at_once, beside, hear
 
-from sprat import reaper
 from sprat.flatmachines import SpratHooks
 from sprat.flatmachines import run as run_here
-from sprat.store import open_store
+from sprat.fleet import reaper
+from sprat.store.open_store import open_store
 
 MACHINES = Path(__file__).parents[1] / "flatmachines"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from fleets import Fleet, eventually
 
-from sprat.launchers.clerk import Clerk, begin
-from sprat.model import Decision, WorkerRegistration
-from sprat.processor import Outcome
-from sprat.worker import Worker
+from sprat.core.model import Decision, WorkerRegistration
+from sprat.launchers.process.store_proxy import Clerk, begin
+from sprat.worker.processor import Outcome
+from sprat.worker.worker import Worker
 
 BROKEN = {
     "no such module": ({"handler": "nowhere:run"}, "the handler nowhere:run cannot be imported"),

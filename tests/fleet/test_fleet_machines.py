@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from fleets import POOL, Fleet, eventually, kill
 
-from sprat import model
+from sprat.core import model
 
 # The machines of the source document, in other words.
 CHECKER = """\

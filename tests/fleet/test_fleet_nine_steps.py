@@ -6,7 +6,7 @@ import signal
 
 from fleets import Fleet, eventually, kill
 
-from sprat import reaper
+from sprat.fleet import reaper
 
 
 def test_the_nine_steps(fleet: Fleet) -> None:

@@ -18,11 +18,12 @@ import pytest
 from fleets import POOL, Fleet, eventually, is_alive, kill
 from processes import beside, hear
 
-from sprat import reaper
-from sprat.errors import StoreUnavailable
-from sprat.processor import load
-from sprat.store import Store, open_store
-from sprat.worker import Worker
+from sprat.core.errors import StoreUnavailable
+from sprat.fleet import reaper
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
+from sprat.worker.processor import load
+from sprat.worker.worker import Worker
 
 HEARTBEAT = 0.5
 LEASE = 2 * HEARTBEAT

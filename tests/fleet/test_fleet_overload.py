@@ -8,7 +8,7 @@ import time
 import pytest
 from fleets import Fleet
 
-from sprat import model
+from sprat.core import model
 
 JOBS_PER_SECOND = 30
 SECONDS = 15

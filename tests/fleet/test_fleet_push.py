@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fleets import Fleet, eventually, is_alive, kill, parent_of
 
-from sprat.model import WorkerRecord
+from sprat.core.model import WorkerRecord
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import pytest
 from fleets import PATIENCE, POOL, Fleet
 
 import sprat
-from sprat import cli, model, results
-from sprat.cli import watch
+from sprat.cli import main, watch
+from sprat.core import model
+from sprat.tasks import results
 
 HEARTBEAT = 0.5
 LEASE = 2 * HEARTBEAT
@@ -23,11 +24,11 @@ def push(fleet: Fleet, _: str) -> None:
 
 
 def check(fleet: Fleet, _: str) -> None:
-    assert cli.main(["check", POOL, "--url", fleet.url]) == 0
+    assert main.main(["check", POOL, "--url", fleet.url]) == 0
 
 
 def watch_pool(fleet: Fleet, _: str) -> None:
-    assert cli.main(["watch", POOL, "--url", fleet.url, "--timeout", str(PATIENCE)]) == 0
+    assert main.main(["watch", POOL, "--url", fleet.url, "--timeout", str(PATIENCE)]) == 0
 
 
 def result(fleet: Fleet, item: str) -> None:

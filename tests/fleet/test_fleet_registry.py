@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fleets import Fleet, eventually
 
-from sprat.model import Decision
+from sprat.core.model import Decision
 
 PRINTED = Path(__file__).parent / "registry"
 POOL = "paper_analysis"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fleets import POOL, Fleet, eventually
 
-from sprat import cli
+from sprat.cli import main
 
 WAITS = """
 import os, time
@@ -61,7 +61,7 @@ def test_fix_the_function_and_requeue_runs_the_new_code(fleet: Fleet, module: Pa
     for i in ids:
         fleet.until_status(i, "poisoned")
     module.write_text("def run(data):\n    return 'fixed'\n")
-    assert cli.main(["jobs", "requeue", "--all-poisoned", POOL, "--url", fleet.url]) == 0
+    assert main.main(["jobs", "requeue", "--all-poisoned", POOL, "--url", fleet.url]) == 0
     fleet.until_done(4)
     assert {fleet.item(i).result for i in ids} == {"fixed"}
     fleet.set(idle_seconds=0.1)

@@ -9,9 +9,9 @@ import apsw
 import pytest
 from fleets import POOL, Fleet, eventually
 
-from sprat import scaler
-from sprat.model import WorkerRegistration
-from sprat.store import open_store
+from sprat.core.model import WorkerRegistration
+from sprat.fleet import scaler
+from sprat.store.open_store import open_store
 
 LIVE = ("starting", "active")
 

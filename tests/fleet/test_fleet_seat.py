@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 from fleets import POOL, Fleet, eventually
 
-from sprat import checker
-from sprat.launcher import Launcher
-from sprat.model import LIVE
+from sprat.core.model import LIVE
+from sprat.fleet import checker
+from sprat.fleet.launcher import Launcher
 
 
 class Nobody(Launcher):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from fleets import Fleet, eventually, is_alive, kill
 
-from sprat.signals import ONE_CAUSE_SECONDS
-from sprat.worker import LOOK_UP_SECONDS
+from sprat.worker.signals import ONE_CAUSE_SECONDS
+from sprat.worker.worker import LOOK_UP_SECONDS
 
 each_isolation = pytest.mark.parametrize("isolation", ["process", "none"])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fleets import POOL, Fleet
 
-from sprat import model
+from sprat.core import model
 from sprat.simulation.policy import simulate
 from sprat.simulation.trace import Trace
 

@@ -11,9 +11,9 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Pod, ResourceQuota
 from systems import POOL, System
 
-from sprat import checker
-from sprat.errors import LaunchFailed
-from sprat.model import LIVE, WorkerRecord
+from sprat.core.errors import LaunchFailed
+from sprat.core.model import LIVE, WorkerRecord
+from sprat.fleet import checker
 
 PATIENCE = 240.0
 

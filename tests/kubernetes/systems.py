@@ -17,9 +17,10 @@ from clusters import IMAGE, Room, until
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Secret
 
-from sprat import model
-from sprat.model import WorkItem
-from sprat.store import Store, open_store
+from sprat.core import model
+from sprat.core.model import WorkItem
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
 
 POOL = "papers"
 ACCOUNT = "sprat-controller"  # as in the shipped manifests

@@ -11,7 +11,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Pod, ResourceQuota
 from systems import MAX_WORKERS, POOL, System
 
-from sprat import model
+from sprat.core import model
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -24,8 +24,8 @@ from launching import (
 from lightkube.resources.core_v1 import Pod
 from systems import POOL, System
 
-from sprat import checker
-from sprat.launchers.kubernetes import KubernetesLauncher
+from sprat.fleet import checker
+from sprat.launchers.kubernetes.launcher import KubernetesLauncher
 
 pytestmark = pytest.mark.timeout(400)
 

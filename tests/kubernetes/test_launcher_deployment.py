@@ -28,8 +28,8 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Pod
 from systems import POOL, System
 
-from sprat import checker
-from sprat.errors import SpratError
+from sprat.core.errors import SpratError
+from sprat.fleet import checker
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -26,8 +26,8 @@ from lightkube.resources.core_v1 import ServiceAccount
 from systems import POOL, System
 from test_launcher_deployment import NAME, deployment
 
-from sprat import checker
-from sprat.errors import LaunchFailed, SpratError
+from sprat.core.errors import LaunchFailed, SpratError
+from sprat.fleet import checker
 from sprat.launchers.kubernetes import client, rbac
 
 pytestmark = pytest.mark.timeout(400)

@@ -7,7 +7,7 @@ import json
 import pytest
 from systems import MAX_WORKERS, POOL, System
 
-from sprat import model
+from sprat.core import model
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sprat import placement
+from sprat.launchers import option_checks
 from sprat.launchers.kubernetes.pods import Order, check_reach, pod
 from sprat.manifests import controller, parts
 from sprat.manifests.plan import Plan, Way
@@ -54,7 +54,7 @@ def pods(one: Object) -> Iterator[Object]:
 def launched() -> Object:
     """A worker's pod as the launcher makes it from the controller's configuration."""
     made = controller.configuration(PLAN)
-    options = placement.options(made["launcher"], made["launcher_options"])
+    options = option_checks.options(made["launcher"], made["launcher_options"])
     url = made["orchestrator_url"]
     order = Order(url=url, pool="papers", options=options, namespace="work", mark="m", has_key=True)
     check_reach(order)

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from sprat.cli import main
+from sprat.cli.main import main
+from sprat.config.trigger import Trigger
 from sprat.controller import configuration
-from sprat.store import open_store
-from sprat.trigger import Trigger
+from sprat.store.open_store import open_store
 from sprat.triggers import registry
 
 COMMON = ("--image", "registry.example/app:1", "--pool", "papers")

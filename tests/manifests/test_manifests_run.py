@@ -20,9 +20,9 @@ from servers.orchestrator import serving
 
 from sprat.manifests import controller, orchestrator
 from sprat.manifests.plan import CONTROLLER_PORT, PORT, Plan
-from sprat.orchestrator import keys
-from sprat.orchestrator.options import Options
-from sprat.store import open_store
+from sprat.server import keys
+from sprat.server.options import Options
+from sprat.store.open_store import open_store
 
 PLAN = Plan(image="app", pools=("papers",))
 LISTENS = re.compile(r"on http://127\.0\.0\.1:(\d+)")

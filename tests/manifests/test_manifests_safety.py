@@ -13,7 +13,7 @@ from sprat.cli.completion import parser_of
 from sprat.launchers.kubernetes import rbac
 from sprat.manifests import orchestrator, parts, triggers
 from sprat.manifests.controller import configuration
-from sprat.orchestrator.options import Options
+from sprat.server.options import Options
 from sprat.triggers import install
 
 TEMPLATES = [(shown(one), pod) for one in everything() for pod in pods(one)]

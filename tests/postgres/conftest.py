@@ -11,8 +11,8 @@ import pytest
 from servers import postgres
 from worlds import WORLDS, World, check_counts
 
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 
 @pytest.fixture

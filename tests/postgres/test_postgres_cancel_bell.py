@@ -10,10 +10,11 @@ from patience import eventually
 from processes import beside, hear
 from servers import postgres
 
-from sprat.backend import ClaimRef, WorkerRef
-from sprat.model import WorkerRegistration, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
+from sprat.core.model import WorkerRegistration, WorkItem
+from sprat.store.backend import ClaimRef, WorkerRef
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 W1 = WorkerRef(worker_id="w1", incarnation=1)
 

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from servers import postgres
 
-from sprat.errors import InvalidInput, SpratError, StoreMismatch, StoreUnavailable
-from sprat.store import open_store
-from sprat.stores.postgres import address
+from sprat.core.errors import InvalidInput, SpratError, StoreMismatch, StoreUnavailable
+from sprat.store.open_store import open_store
+from sprat.store.postgres import address
 
 SECRET = "s3cret-word"
 

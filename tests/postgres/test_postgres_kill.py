@@ -18,9 +18,10 @@ from processes import FORK
 from servers import postgres
 from worlds import all_items, check_counts
 
-from sprat.errors import StoreUnavailable
-from sprat.model import WorkerRegistration
-from sprat.store import Store, open_store
+from sprat.core.errors import StoreUnavailable
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
 
 ROUNDS = int(os.environ.get("SPRAT_CHAOS_ROUNDS", "2"))
 SEED = int(os.environ.get("SPRAT_CHAOS_SEED", "5"))

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from sprat import open_store
-from sprat.errors import UnknownItem
-from sprat.model import WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import Store
-from sprat.stores.postgres.line import Line
+from sprat.core.errors import UnknownItem
+from sprat.core.model import WorkerRegistration
+from sprat.store.pool import WorkPool
+from sprat.store.postgres.libpq import Line
+from sprat.store.store import Store
 
 
 class Interrupted(Exception):

@@ -12,11 +12,12 @@ from patience import eventually
 from processes import Together, at_once
 from servers import postgres
 
-from sprat.model import WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
-from sprat.stores.postgres import marks
-from sprat.stores.postgres.transaction import Transaction
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.postgres import marks
+from sprat.store.postgres.transaction import Transaction
+from sprat.store.store import Store
 
 LEASE = 100.0
 BLOCKED = """

@@ -15,11 +15,11 @@ from patience import eventually
 from processes import Together, at_once
 from psycopg import errors
 
-from sprat.errors import StoreMismatch
-from sprat.model import WorkerRegistration
-from sprat.store import open_store
-from sprat.stores.postgres import schema
-from sprat.stores.postgres.transaction import Names
+from sprat.core.errors import StoreMismatch
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.postgres import schema
+from sprat.store.postgres.transaction import Names
 
 FUNCTIONS = Path(__file__).with_name("version_1.sql").read_text()
 TABLES = ("schema.sql", "lanes.sql")  # neither has changed since

@@ -8,13 +8,14 @@ import psycopg
 import pytest
 from servers import postgres
 
-from sprat import model
-from sprat.errors import StoreUnavailable
-from sprat.model import WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
-from sprat.stores.postgres import connections
-from sprat.stores.postgres.connections import Connections, Link
+from sprat.core import model
+from sprat.core.errors import StoreUnavailable
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.postgres import connections
+from sprat.store.postgres.connections import Connections, Link
+from sprat.store.store import Store
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from processes import Together, at_once
 from servers import postgres
 from worlds import check_counts
 
-from sprat.model import WorkerRegistration
-from sprat.store import open_store
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
 
 PROGRAM = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
 

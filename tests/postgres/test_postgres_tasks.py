@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from patience import eventually
 
-from sprat.errors import UnknownItem
-from sprat.store import Store
+from sprat.core.errors import UnknownItem
+from sprat.store.store import Store
 
 PROGRAM = """
 import os, psycopg, sprat, sys

@@ -11,10 +11,11 @@ import pytest
 from patience import eventually
 from worlds import World
 
-from sprat.errors import InvalidInput, KeyConflict, PoolInUse, UnknownItem
-from sprat.model import WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import Store, open_store
+from sprat.core.errors import InvalidInput, KeyConflict, PoolInUse, UnknownItem
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 WAITS_FOR_POOL = "SELECT 1 FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
 

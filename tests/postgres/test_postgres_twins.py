@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from worlds import World
 
-from sprat.model import WorkerRegistration, WorkItem
-from sprat.store import Store
-from sprat.stores.postgres import workers
-from sprat.stores.postgres.transaction import Transaction
+from sprat.core.model import WorkerRegistration, WorkItem
+from sprat.store.postgres import workers
+from sprat.store.postgres.transaction import Transaction
+from sprat.store.store import Store
 
 TWIN = WorkerRegistration(worker_id="twin")
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from sprat.model import WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core.model import WorkerRegistration
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 SOON = 20.0  # real seconds within which a notification must come
 LOCK = "SELECT xmax::text FROM sprat.worker_registry WHERE worker_id = 'w1'"

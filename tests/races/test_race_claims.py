@@ -10,9 +10,9 @@ import pytest
 from processes import Together, at_once
 from worlds import World, all_items
 
-from sprat.model import WorkerRecord, WorkerRegistration, WorkItem
-from sprat.pool import WorkPool
-from sprat.store import open_store
+from sprat.core.model import WorkerRecord, WorkerRegistration, WorkItem
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
 
 PROCESSES = 8
 ITEMS = 300

@@ -5,9 +5,9 @@ from __future__ import annotations
 from processes import Together, at_once
 from worlds import World
 
-from sprat.errors import PoolInUse
-from sprat.model import WorkerRegistration
-from sprat.store import open_store
+from sprat.core.errors import PoolInUse
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
 
 PROCESSES = 6
 ROUNDS = 25

@@ -9,8 +9,8 @@ from threading import Barrier, Event
 from processes import PATIENCE, Together, at_once, beside, hear
 from worlds import World, all_items
 
-from sprat.model import WorkerRegistration
-from sprat.store import Store
+from sprat.core.model import WorkerRegistration
+from sprat.store.store import Store
 
 THREADS = 8
 

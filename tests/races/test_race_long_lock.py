@@ -13,8 +13,8 @@ from patience import eventually
 from processes import PATIENCE, beside, hear
 from worlds import SqliteWorld
 
-from sprat.model import ACTIVE, Reaped, WorkerRegistration
-from sprat.store import open_store
+from sprat.core.model import ACTIVE, Reaped, WorkerRegistration
+from sprat.store.open_store import open_store
 
 WORKERS = 8
 LEASE = 2.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import apsw
 from processes import Together, at_once
 
-from sprat.store import open_store
-from sprat.stores.sqlite import schema
+from sprat.store.open_store import open_store
+from sprat.store.sqlite import schema
 
 PROCESSES = 8
 ROUNDS = 30

@@ -5,8 +5,8 @@ from __future__ import annotations
 from processes import Together, at_once
 from worlds import World
 
-from sprat.errors import KeyConflict
-from sprat.store import open_store
+from sprat.core.errors import KeyConflict
+from sprat.store.open_store import open_store
 
 PROCESSES = 8
 ROUNDS = 12

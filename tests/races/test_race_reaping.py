@@ -8,8 +8,9 @@ import pytest
 from processes import Together, at_once
 from worlds import World, all_items
 
-from sprat.model import Reaped, WorkerRegistration
-from sprat.store import Store, open_store
+from sprat.core.model import Reaped, WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
 
 WORKERS = 12
 LEASE = 10.0

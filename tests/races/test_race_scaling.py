@@ -7,8 +7,9 @@ import random
 from processes import Together, at_once
 from worlds import World
 
-from sprat.model import Decision, WorkerRegistration
-from sprat.store import Store, open_store
+from sprat.core.model import Decision, WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
 
 CHECKERS = 20
 ROUNDS = 8

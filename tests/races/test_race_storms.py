@@ -8,8 +8,8 @@ from itertools import pairwise
 from processes import Together, at_once
 from worlds import World
 
-from sprat.store import open_store
-from sprat.triggers import storms
+from sprat.store.open_store import open_store
+from sprat.triggers import coalesce
 
 CUES = 40
 
@@ -24,8 +24,8 @@ def test_runs_never_overlap_and_each_cue_is_followed_by_one(shared: World) -> No
         assert end <= begin
     assert max(cues) < runs[-1][0]
     with open_store(shared.url) as store:
-        assert store.backend.document(storms.ASKED, "it") is None
-        assert store.backend.document(storms.RUNNING, "it") is None
+        assert store.backend.document(coalesce.ASKED, "it") is None
+        assert store.backend.document(coalesce.RUNNING, "it") is None
 
 
 def _storm(
@@ -43,6 +43,6 @@ def _storm(
         together()
         for _ in range(CUES):
             asked.append(time.monotonic())
-            if storms.ask(store, "it", limit=60.0):
-                storms.answer(store, "it", run, limit=60.0, pause=0.005)
+            if coalesce.ask(store, "it", limit=60.0):
+                coalesce.answer(store, "it", run, limit=60.0, pause=0.005)
     return asked, ran

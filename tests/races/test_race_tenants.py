@@ -9,9 +9,9 @@ from collections import Counter
 from processes import Together, at_once
 from worlds import World
 
-from sprat.model import WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.store import open_store
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
+from sprat.store.pool import WorkPool
 
 PROCESSES = 8
 LIMITS = {"small": 1, "middle": 2, "big": 3}

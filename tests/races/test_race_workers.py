@@ -5,8 +5,8 @@ from __future__ import annotations
 from processes import Together, at_once
 from worlds import World
 
-from sprat.model import WorkerRegistration
-from sprat.store import open_store
+from sprat.core.model import WorkerRegistration
+from sprat.store.open_store import open_store
 
 ROUNDS = 25
 

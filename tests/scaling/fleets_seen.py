@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sprat.model import (
+from sprat.core.model import (
     ACTIVE,
     STARTING,
     SUSPENDED,

@@ -6,8 +6,9 @@ from typing import Any
 
 from fleets_seen import NOW, pool_settings, seen
 
-from sprat.model import Counts, Snapshot
-from sprat.scaling import arrivals, policies
+from sprat.core.model import Counts, Snapshot
+from sprat.scaling import policies
+from sprat.scaling.slo import arrivals
 
 COLD_START = 40.0
 TARGET = pool_settings("slo", 0, 100, wait_seconds=30, cold_start_seconds=COLD_START)

@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat.errors import InvalidInput
-from sprat.scaling.engine import (
-    EngineConfig,
-    EngineState,
-    ScaleDirection,
-    make_scale_decision,
-)
+from sprat.core.errors import InvalidInput
+from sprat.scaling.engine import EngineConfig, EngineState, ScaleDirection, make_scale_decision
 from sprat.scaling.presets import PRESETS, preset
 
 UP, DOWN, HOLD = ScaleDirection.UP, ScaleDirection.DOWN, ScaleDirection.HOLD

@@ -11,10 +11,11 @@ from fleets_seen import NOW, pool_settings, seen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat.model import Counts
-from sprat.scaling import imagined, lateness, policies
-from sprat.scaling.imagined import USUAL, WAYS, Fleet, Since, Way
-from sprat.scaling.queueing import Service
+from sprat.core.model import Counts
+from sprat.scaling import policies
+from sprat.scaling.slo import learned_margin, shadow_fleets
+from sprat.scaling.slo.queueing import Service
+from sprat.scaling.slo.shadow_fleets import USUAL, WAYS, Fleet, Since, Way
 from sprat.simulation.fleet import Terms
 from sprat.simulation.policy import PolicySizer
 from sprat.simulation.replay import replay
@@ -30,7 +31,7 @@ def since(came: int = 0, ends: float = 0.0, seconds: float = 5.0) -> Since:
 
 
 def advanced(fleet: Fleet, **happened: Any) -> Fleet:
-    return imagined.advanced(fleet, since(**happened), TEN_SECONDS, WAIT)
+    return shadow_fleets.advanced(fleet, since(**happened), TEN_SECONDS, WAIT)
 
 
 # -- one fleet ----------------------------------------------------------------------------------
@@ -44,7 +45,7 @@ def test_it_is_paid_and_ends_as_large_a_share_of_its_jobs_as_really_end() -> Non
 
 
 def test_who_was_launched_comes_after_the_cold_start() -> None:
-    launched = imagined.resized(Fleet(), 3, NOW - COLD_START, COLD_START)
+    launched = shadow_fleets.resized(Fleet(), 3, NOW - COLD_START, COLD_START)
     assert (launched.active, launched.size) == (0, 3)
     assert advanced(launched).active == 3
 
@@ -60,17 +61,20 @@ def test_launches_of_about_the_same_moment_are_one() -> None:
     """A cold start of minutes and a pass a second: the note stays small."""
     fleet = Fleet()
     for n in range(300):
-        fleet = imagined.resized(fleet, n, NOW + n, 300.0)
+        fleet = shadow_fleets.resized(fleet, n, NOW + n, 300.0)
     assert fleet.size == 299
-    assert len(fleet.starting) <= imagined.LAUNCHES + 1
+    assert len(fleet.starting) <= shadow_fleets.LAUNCHES + 1
 
 
 def test_those_leave_first_who_have_not_come_and_the_busy_never() -> None:
     fleet = Fleet(active=5, items=3.2, starting=[[NOW + 10, 2], [NOW + 30, 2]])
-    assert imagined.resized(fleet, 8, NOW, COLD_START).starting == [[NOW + 10, 2], [NOW + 30, 1]]
-    assert imagined.resized(fleet, 6, NOW, COLD_START).starting == [[NOW + 10, 1]]
-    assert imagined.resized(fleet, 5, NOW, COLD_START).size == 5
-    assert imagined.resized(fleet, 0, NOW, COLD_START).size == 4
+    assert shadow_fleets.resized(fleet, 8, NOW, COLD_START).starting == [
+        [NOW + 10, 2],
+        [NOW + 30, 1],
+    ]
+    assert shadow_fleets.resized(fleet, 6, NOW, COLD_START).starting == [[NOW + 10, 1]]
+    assert shadow_fleets.resized(fleet, 5, NOW, COLD_START).size == 5
+    assert shadow_fleets.resized(fleet, 0, NOW, COLD_START).size == 4
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.floats(0, 60), st.integers(0, 60))
@@ -78,15 +82,15 @@ def test_a_fleet_has_the_size_that_is_wanted_but_for_its_busy(
     active: int, starting: int, items: float, wanted: int
 ) -> None:
     fleet = Fleet(active=active, items=items, starting=[[NOW + 9, starting]] if starting else [])
-    assert imagined.resized(fleet, wanted, NOW, COLD_START).size == max(wanted, fleet.busy)
+    assert shadow_fleets.resized(fleet, wanted, NOW, COLD_START).size == max(wanted, fleet.busy)
 
 
 def test_a_window_teaches_it_and_is_added_to_what_was_before() -> None:
     window = Fleet(margin=0.5, late=10.0, came=100.0, paid=50.0, usual=100.0, paid_before=100.0)
-    late = imagined.learned(window, lateness.KEPT, 95.0)
-    in_time = imagined.learned(window.replace(late=0.0), lateness.KEPT, 95.0)
+    late = shadow_fleets.learned(window, learned_margin.KEPT, 95.0)
+    in_time = shadow_fleets.learned(window.replace(late=0.0), learned_margin.KEPT, 95.0)
     assert in_time.margin < 0.5 < late.margin
-    assert late.paid_before == pytest.approx(50.0 + imagined.FADE * 100.0)
+    assert late.paid_before == pytest.approx(50.0 + shadow_fleets.FADE * 100.0)
     assert (late.late, late.came, late.paid) == (0.0, 0.0, 0.0)
 
 
@@ -102,7 +106,7 @@ def after_a_window(
         "margin": [0.0, NOW - 600, 0.0, 0.0, 0.0, NOW - known_for],
         "arrivals": [0.0, 0.0, 0, 0, NOW],
     }
-    return imagined.noted(
+    return shadow_fleets.noted(
         seen(memory=memory).replace(counts=Counts()),
         TEN_SECONDS,
         cold_start=COLD_START,
@@ -157,15 +161,15 @@ def test_who_is_late_is_not_cheap() -> None:
 def test_the_margin_moves_by_what_the_other_fleet_learned() -> None:
     rows = [list(one) for one in fleets({})]
     before = {"imagined": [2, NOW, rows]}
-    assert imagined.change(before, [6, NOW, rows]) == 4.0
-    assert imagined.change(before, [2, NOW, rows]) == 0.0
+    assert shadow_fleets.change(before, [6, NOW, rows]) == 4.0
+    assert shadow_fleets.change(before, [2, NOW, rows]) == 0.0
 
 
 def test_a_note_of_other_ways_is_begun_again() -> None:
     """Left by a version that knew fewer."""
     rows = [list(Fleet(margin=1.0))] * 4
     memory = {"imagined": [3, NOW - 5, rows], "arrivals": [0.0, 0.0, 0, 0, NOW - 5]}
-    assert imagined.followed(memory) == WAYS[USUAL]
+    assert shadow_fleets.followed(memory) == WAYS[USUAL]
     place, _, after = policies.decide(seen(memory=memory), TARGET).memory["imagined"]
     assert (place, after) == (USUAL, [list(Fleet())] * len(WAYS))
 
@@ -180,7 +184,7 @@ def replayed(arrivals: Iterable[float], service: float) -> tuple[Way, Any]:
     outcome = replay(
         trace, sizer, Terms(cold_start_seconds=COLD_START), wait_target=WAIT, policy="slo"
     )
-    return imagined.followed(sizer._memory), outcome
+    return shadow_fleets.followed(sizer._memory), outcome
 
 
 def test_batches_that_come_again_are_remembered_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,8 +193,8 @@ def test_batches_that_come_again_are_remembered_for_long(monkeypatch: pytest.Mon
     way, outcome = replayed(batches, 10.0)
     assert way.memory > WAYS[USUAL].memory
     assert way.is_calm
-    monkeypatch.setattr(imagined, "WAYS", (WAYS[USUAL],))
-    monkeypatch.setattr(imagined, "USUAL", 0)
+    monkeypatch.setattr(shadow_fleets, "WAYS", (WAYS[USUAL],))
+    monkeypatch.setattr(shadow_fleets, "USUAL", 0)
     _, forgetful = replayed(batches, 10.0)
     assert outcome.late_share < forgetful.late_share
     assert outcome.cost < 0.6 * forgetful.cost
@@ -224,10 +228,10 @@ def test_no_more_are_imagined_than_there_may_be() -> None:
 
 def test_nothing_is_imagined_where_launches_are_in_time() -> None:
     relaxed = pool_settings("slo", 0, 100, wait_seconds=120, cold_start_seconds=COLD_START)
-    assert imagined.NAME not in policies.decide(seen(5, busy=2), relaxed).memory
-    assert imagined.NAME in policies.decide(seen(5, busy=2), TARGET).memory
+    assert shadow_fleets.NAME not in policies.decide(seen(5, busy=2), relaxed).memory
+    assert shadow_fleets.NAME in policies.decide(seen(5, busy=2), TARGET).memory
 
 
 def test_a_late_start_is_worth_as_many_steps_to_them_as_to_the_fleet() -> None:
-    aim = 5.0 * lateness.KEPT.aim
-    assert lateness.steps(lateness.KEPT, aim, 100.0, 100.0, 95.0) == pytest.approx(0.0)
+    aim = 5.0 * learned_margin.KEPT.aim
+    assert learned_margin.steps(learned_margin.KEPT, aim, 100.0, 100.0, 95.0) == pytest.approx(0.0)

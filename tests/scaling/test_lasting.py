@@ -13,10 +13,11 @@ from fleets_seen import NOW, pool_settings, seen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat.histogram import bin_of
-from sprat.model import StatsBucket
-from sprat.scaling import estimates, lasting, lateness, policies, queueing
-from sprat.scaling.estimates import Loads
+from sprat.core.histogram import bin_of
+from sprat.core.model import StatsBucket
+from sprat.scaling import policies
+from sprat.scaling.slo import estimates, learned_margin, persistence, queueing
+from sprat.scaling.slo.estimates import Loads
 from sprat.simulation.fleet import Terms
 from sprat.simulation.policy import PolicySizer
 from sprat.simulation.replay import Outcome, replay
@@ -35,22 +36,22 @@ def ran(*jobs: tuple[float, int], at: float = NOW - 600) -> StatsBucket:
 
 
 def test_it_is_the_work_that_jobs_do_after_their_first_cold_start() -> None:
-    assert lasting.measured([ran((5.0, 100), (50.0, 10))], COLD_START) == 0.0
-    assert lasting.measured([ran((600.0, 1))], COLD_START) == pytest.approx(0.9, abs=0.02)
+    assert persistence.measured([ran((5.0, 100), (50.0, 10))], COLD_START) == 0.0
+    assert persistence.measured([ran((600.0, 1))], COLD_START) == pytest.approx(0.9, abs=0.02)
     # Most jobs are short, but those at work at any moment are mostly long ones.
-    assert lasting.measured([ran((3.0, 200), (1200.0, 1))], COLD_START) > 0.6
+    assert persistence.measured([ran((3.0, 200), (1200.0, 1))], COLD_START) > 0.6
 
 
 def test_before_a_job_has_ended_nothing_is_known() -> None:
-    assert lasting.measured([], COLD_START) == 0.0
-    assert lasting.measured([ran()], COLD_START) == 0.0
+    assert persistence.measured([], COLD_START) == 0.0
+    assert persistence.measured([ran()], COLD_START) == 0.0
 
 
 def test_jobs_of_another_kind_are_forgotten() -> None:
     before = [ran((600.0, 500), at=NOW - 10 * n) for n in range(100, 50, -1)]
     since = [ran((2.0, 500), at=NOW - 10 * n) for n in range(50, 0, -1)]
-    assert lasting.measured([*before, *since], COLD_START) == 0.0
-    assert lasting.measured(before, COLD_START) > 0.8
+    assert persistence.measured([*before, *since], COLD_START) == 0.0
+    assert persistence.measured(before, COLD_START) > 0.8
 
 
 @given(
@@ -61,25 +62,25 @@ def test_it_is_a_share_and_the_longer_a_start_the_less_lasts(
     jobs: list[tuple[float, int]], cold_start: float
 ) -> None:
     history = [ran(*jobs)]
-    found = lasting.measured(history, cold_start)
+    found = persistence.measured(history, cold_start)
     assert 0.0 <= found <= 1.0
-    assert lasting.measured(history, 2.0 * cold_start) <= found
+    assert persistence.measured(history, 2.0 * cold_start) <= found
 
 
 def test_it_is_measured_once_in_a_window() -> None:
     history = [ran((600.0, 50))]
     memory: Any = policies.decide(seen(2, busy=3, history=history), TARGET).memory
-    assert memory[lasting.NAME] > 0.8
+    assert memory[persistence.NAME] > 0.8
     soon = seen(2, busy=3, now=NOW + 30, memory=memory)
-    assert policies.decide(soon, TARGET).memory[lasting.NAME] == memory[lasting.NAME]
+    assert policies.decide(soon, TARGET).memory[persistence.NAME] == memory[persistence.NAME]
     later = seen(2, busy=3, now=NOW + 700, memory=memory, history=[ran((5.0, 50), at=NOW + 100)])
-    assert lasting.NAME not in policies.decide(later, TARGET).memory
+    assert persistence.NAME not in policies.decide(later, TARGET).memory
 
 
 def test_it_is_of_no_account_where_launches_are_in_time() -> None:
     relaxed = pool_settings("slo", 0, 100, wait_seconds=120, cold_start_seconds=COLD_START)
     before = seen(5, busy=2, history=[ran((600.0, 50))])
-    assert lasting.NAME not in policies.decide(before, relaxed).memory
+    assert persistence.NAME not in policies.decide(before, relaxed).memory
     assert policies.decide(before, relaxed).inputs["lasting"] == 0.0
 
 
@@ -148,7 +149,7 @@ def test_fewer_are_kept_after_long_jobs_than_after_short_ones() -> None:
     of long ones 20 have ended."""
     note = {"loads": [10.0, [30.0] * 4, NOW], "margin": [1.0, NOW, 0.0, 0.0, 0.0, NOW - 86400]}
     short = policies.decide(seen(busy=10, idle=25, memory=note), TARGET)
-    long = policies.decide(seen(busy=10, idle=25, memory={**note, lasting.NAME: 0.9}), TARGET)
+    long = policies.decide(seen(busy=10, idle=25, memory={**note, persistence.NAME: 0.9}), TARGET)
     assert 10 < long.desired < 16 < 28 < short.desired
     assert long.inputs["lasting"] == 0.9
 
@@ -162,7 +163,7 @@ def test_what_was_not_seen_is_not_remembered() -> None:
         before = seen(waiting, busy=2, now=NOW + 5.0 * n, memory=memory)
         memory = policies.decide(before, TARGET).memory
     longest, kept = estimates.MEMORIES[-1] * COLD_START, memory["loads"][1][-1]
-    assert lateness.learned_for(seen(now=NOW + 600, memory=memory)) < longest
+    assert learned_margin.learned_for(seen(now=NOW + 600, memory=memory)) < longest
     assert kept < 8.0
 
 
@@ -204,7 +205,7 @@ def test_with_long_jobs_it_is_cheaper_and_in_time(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     ours = replayed(seed)
-    monkeypatch.setattr(lasting, "measured", lambda history, cold_start: 0.0)
+    monkeypatch.setattr(persistence, "measured", lambda history, cold_start: 0.0)
     without = replayed(seed)
     assert ours.is_met
     assert ours.cost < 0.97 * without.cost

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sprat import checker, scaler
-from sprat.launcher import Launcher
-from sprat.model import ACTIVE, TERMINATING, WorkerRecord
-from sprat.pool import WorkPool
-from sprat.store import Store
+from sprat.core.model import ACTIVE, TERMINATING, WorkerRecord
+from sprat.fleet import checker, scaler
+from sprat.fleet.launcher import Launcher
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 
 Enrol = Callable[..., WorkerRecord]
 

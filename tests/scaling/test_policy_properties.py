@@ -9,7 +9,7 @@ from fleets_seen import NOW, POLICIES, after, choices, pool_settings, seen, snap
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat.model import ACTIVE, STARTING, PoolSettings, Snapshot, Stats
+from sprat.core.model import ACTIVE, STARTING, PoolSettings, Snapshot, Stats
 from sprat.scaling import policies
 
 SHRINKING = ("slo", "pending-per-worker", "headroom", "step", "latency", "fixed")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from fleets_seen import NOW, POLICIES, pool_settings, seen
 
-from sprat import settings
-from sprat.errors import InvalidInput
-from sprat.model import PoolSettings
-from sprat.scaling import headroom, pending_per_worker, policies, step, victims
+from sprat.config import settings
+from sprat.core.errors import InvalidInput
+from sprat.core.model import PoolSettings
+from sprat.scaling import drain_order, headroom, pending_per_worker, policies, step
 
 # -- pending-per-worker -------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ def test_victims_are_the_latest_launches_then_the_idle_then_the_busy(
     n: int, spare_busy: bool, chosen: tuple[str, ...]
 ) -> None:
     workers = seen(busy=2, idle=2, starting=2, leaving=2).workers
-    assert victims.choose(workers, n, spare_busy=spare_busy) == chosen
+    assert drain_order.choose(workers, n, spare_busy=spare_busy) == chosen
 
 
 # -- options ------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_bad_policies_are_refused_in_a_sentence(changes: dict[str, Any], words: 
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", policies.HOMES)
+@pytest.mark.parametrize("name", policies.NAMES)
 def test_every_policy_checks_every_option_it_has(name: str) -> None:
     policy = policies.find(name)
     assert name == policy.NAME

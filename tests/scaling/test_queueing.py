@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat.scaling import queueing
-from sprat.scaling.queueing import Line, Service
+from sprat.scaling.slo import queueing
+from sprat.scaling.slo.queueing import Line, Service
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 from sprat.scaling.engine import ScaleDirection
 from sprat.scaling.regions import Region, spread
 

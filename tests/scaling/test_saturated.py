@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fleets_seen import POLICIES, pool_settings, seen
 
-from sprat.model import Saturation
+from sprat.core.model import Saturation
 from sprat.scaling import policies
 
 BUSY = Saturation(cause="CPU pressure 83 %", may_run=2)

@@ -8,10 +8,10 @@ import pytest
 from fleets_seen import NOW, after, pool_settings, seen, snapshots
 from hypothesis import given
 
-from sprat import histogram
-from sprat import settings as pool_checks
-from sprat.errors import InvalidInput
-from sprat.model import (
+from sprat.config import settings as pool_checks
+from sprat.core import histogram
+from sprat.core.errors import InvalidInput
+from sprat.core.model import (
     ACTIVE,
     STARTING,
     PoolSettings,
@@ -20,7 +20,8 @@ from sprat.model import (
     StatsBucket,
     WorkerRecord,
 )
-from sprat.scaling import estimates, policies, slo
+from sprat.scaling import policies
+from sprat.scaling.slo import estimates, policy
 
 NINE = [9.0] * len(estimates.MEMORIES)
 TEN_SECONDS = Stats(seconds=600.0, starts=60, finished=60, run_mean=10.0, run_scv=1.0)
@@ -295,7 +296,7 @@ def test_quick_starts_correct_a_slow_one() -> None:
         before = seen(now=now + 2, memory=memory, last_up_at=now).replace(workers=(quick,))
         memory = policies.decide(before, settings).memory
         now += 100
-    assert slo.cold_start(seen(memory=memory), settings, slo.Options()) <= 1.0
+    assert policy.cold_start(seen(memory=memory), settings, policy.Options()) <= 1.0
 
 
 def test_late_starts_make_it_cautious_and_timely_ones_less_so() -> None:

@@ -6,7 +6,8 @@ import pytest
 from fleets_seen import POLICIES, pool_settings, seen
 
 import sprat
-from sprat import WorkerRegistration, scale_set
+from sprat import WorkerRegistration
+from sprat.fleet import idle_rule
 from sprat.scaling import policies
 
 HUNGRY = {
@@ -66,6 +67,6 @@ def test_the_last_one_that_takes_work_stays_with_the_usual_policy_too() -> None:
             store.workers.register(WorkerRegistration(worker_id=name, pool_id="p"))
         worker, settings = store.workers.get("idle"), store.pool("p").state().settings
         assert worker is not None
-        assert not scale_set.is_needed(store, "p", settings, worker)
+        assert not idle_rule.is_needed(store, "p", settings, worker)
         store.workers.heartbeat("away", {"suspended": True})
-        assert scale_set.is_needed(store, "p", settings, worker)
+        assert idle_rule.is_needed(store, "p", settings, worker)

@@ -6,10 +6,10 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from sprat.orchestrator.options import Options
-from sprat.orchestrator.serving import bind, server
-from sprat.orchestrator.state import State
-from sprat.store import Store
+from sprat.server.options import Options
+from sprat.server.serving import bind, server
+from sprat.server.state import State
+from sprat.store.store import Store
 
 PATIENCE = 30.0
 OPEN = Options(port=0, auth=False, reap_seconds=0, linger_seconds=0, shutdown_seconds=2)

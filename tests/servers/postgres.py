@@ -20,7 +20,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from sprat.store import open_store
+from sprat.store.open_store import open_store
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: int(p.parent.name))
 # Syncs go to memory where there is room for it: hundreds of tests need no disk.

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from sprat.stores.redis.address import parse
-from sprat.stores.redis.wire import ReplyError, Wire
+from sprat.store.redis.address import parse
+from sprat.store.redis.resp import ReplyError, Wire
 
 START_SECONDS = 30.0
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sprat.errors import InvalidInput
-from sprat.simulation import contest
+from sprat.core.errors import InvalidInput
+from sprat.simulation import contenders
 from sprat.simulation.baselines import dask, keda, knative, scaled_job, tracking
 from sprat.simulation.fleet import Fleet, Terms
 from sprat.simulation.replay import replay
@@ -80,8 +80,8 @@ def test_scaled_jobs_are_created_by_their_strategy(
 
 
 def test_a_scaled_job_takes_one_message() -> None:
-    conditions = contest.Conditions(cold_start_seconds=10.0, wait_target=None)
-    seen = contest.run(burst(3, seconds=5.0), "scaled-job", {}, conditions)
+    conditions = contenders.Conditions(cold_start_seconds=10.0, wait_target=None)
+    seen = contenders.run(burst(3, seconds=5.0), "scaled-job", {}, conditions)
     # all three are created at 30 and start at 40
     assert (seen.launches, seen.paid_seconds, seen.wait_max) == (3, 3 * 15, 39)
 
@@ -134,8 +134,8 @@ def test_target_tracking_waits_for_its_minutes() -> None:
 
 def test_the_oracle_launches_ahead_and_reuses_workers() -> None:
     trace = Trace(name="t", arrivals=array("d", [100, 105]), services=array("d", [10, 10]))
-    conditions = contest.Conditions(cold_start_seconds=40.0, wait_target=30.0)
-    seen = contest.run(trace, "oracle", {}, conditions)
+    conditions = contenders.Conditions(cold_start_seconds=40.0, wait_target=30.0)
+    seen = contenders.run(trace, "oracle", {}, conditions)
     assert (seen.launches, seen.paid_seconds, seen.wait_max) == (1, 60, 5)
 
 
@@ -154,13 +154,13 @@ def test_an_unknown_rule_or_option_is_refused(
     name: str, options: dict[str, object], words: str
 ) -> None:
     with pytest.raises(InvalidInput, match=words.replace("?", r"\?")):
-        contest.run(burst(1), name, options, contest.Conditions())
+        contenders.run(burst(1), name, options, contenders.Conditions())
 
 
 @settings(deadline=None, max_examples=60)
 @given(
     jobs=st.lists(st.tuples(st.integers(0, 900), st.floats(0, 200)), min_size=1, max_size=60),
-    name=st.sampled_from(sorted(contest.BASELINES)),
+    name=st.sampled_from(sorted(contenders.BASELINES)),
     cold=st.sampled_from([0.0, 40.0]),
     high=st.integers(1, 30),
 )
@@ -173,10 +173,10 @@ def test_every_rule_does_every_job_once_within_its_bounds(
         arrivals=array("d", [a for a, _ in ordered]),
         services=array("d", [s for _, s in ordered]),
     )
-    conditions = contest.Conditions(cold_start_seconds=cold, max_workers=high)
-    seen = contest.run(trace, name, {}, conditions)
+    conditions = contenders.Conditions(cold_start_seconds=cold, max_workers=high)
+    seen = contenders.run(trace, name, {}, conditions)
     assert (seen.jobs, seen.interrupted) == (len(jobs), 0)
     assert seen.peak_workers <= high
     assert seen.paid_seconds >= seen.useful_seconds - 1e-6
     assert 0 <= seen.wait_p50 <= seen.wait_p95 <= seen.wait_max
-    assert contest.run(trace, name, {}, conditions) == seen
+    assert contenders.run(trace, name, {}, conditions) == seen

@@ -6,14 +6,14 @@ from array import array
 
 import pytest
 
-from sprat import histogram, model
-from sprat.errors import InvalidInput
+from sprat.core import histogram, model
+from sprat.core.errors import InvalidInput
 from sprat.simulation import recorded
-from sprat.simulation.chronicle import EPOCH, Chronicle
 from sprat.simulation.fleet import Fleet, Terms
 from sprat.simulation.policy import PolicySizer
+from sprat.simulation.statistics import EPOCH, Chronicle
 from sprat.simulation.trace import Trace
-from sprat.stores.memory.ledger import Ledger
+from sprat.store.memory.ledger import Ledger
 
 
 def bucket(at: float, arrivals: int, run: float = 0.0, finished: int = 0) -> model.StatsBucket:

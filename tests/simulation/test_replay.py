@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sprat import model
-from sprat.scaling.policies import HOMES
+from sprat.core import model
+from sprat.scaling.policies import NAMES
 from sprat.simulation.fleet import Fleet, Terms
 from sprat.simulation.policy import simulate
 from sprat.simulation.replay import Outcome, replay
@@ -151,7 +151,7 @@ jobs_of = st.lists(
 @settings(deadline=None)
 @given(
     jobs=jobs_of,
-    policy=st.sampled_from(sorted(HOMES)),
+    policy=st.sampled_from(sorted(NAMES)),
     cold=st.sampled_from([0.0, 3.0, 45.0]),
     low=st.integers(0, 2),
     high=st.integers(2, 9),

@@ -8,7 +8,7 @@ from array import array
 
 import pytest
 
-from sprat.simulation import contest
+from sprat.simulation import contenders
 from sprat.simulation.trace import Trace
 
 JOBS = 1_000_000
@@ -24,8 +24,8 @@ def test_a_day_of_a_million_jobs_replays_in_well_under_a_minute(policy: str) -> 
         arrivals=array("d", sorted(source.uniform(0, 86400) for _ in range(JOBS))),
         services=array("d", (source.expovariate(1 / 8.0) for _ in range(JOBS))),
     )
-    conditions = contest.Conditions(cold_start_seconds=40.0)
+    conditions = contenders.Conditions(cold_start_seconds=40.0)
     began = time.process_time()
-    seen = contest.run(trace, policy, {}, conditions)
+    seen = contenders.run(trace, policy, {}, conditions)
     assert seen.jobs == JOBS
     assert time.process_time() - began < 40

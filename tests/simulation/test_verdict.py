@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.scaling import grid, page, scenarios, verdict
-from sprat.simulation import contest
+from sprat.simulation import contenders
 from sprat.simulation.replay import Outcome, summary
 
 A, B, *REST = [one.label for one in verdict.family("KEDA")]
@@ -109,7 +109,7 @@ def test_every_setting_of_the_grid_is_valid_and_named_once() -> None:
     assert 100 <= len(grid.SETTINGS) <= 150
     assert len({one.label for one in grid.SETTINGS}) == len(grid.SETTINGS)
     for one in grid.SETTINGS:
-        contest.check(one.policy, one.options)
+        contenders.check(one.policy, one.options)
 
 
 @pytest.mark.parametrize("name", [*scenarios.IN_SAMPLE, *scenarios.HOLD_OUT])

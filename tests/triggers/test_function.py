@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from worlds import World
 
-import sprat.triggers
-from sprat import checker
-from sprat.errors import InvalidInput, SpratError
-from sprat.store import Store
-from sprat.trigger import Trigger
+import sprat.triggers.events
+from sprat.config.trigger import Trigger
+from sprat.core.errors import InvalidInput, SpratError
+from sprat.fleet import checker
+from sprat.store.store import Store
 from sprat.triggers import registry, webhook
 
 SECRET = "a secret of sixteen letters"

@@ -23,13 +23,13 @@ import pytest
 from patience import eventually
 from worlds import SHARED, WORLDS, World
 
-from sprat import schedule
-from sprat.errors import InvalidInput
+from sprat.config import schedule
+from sprat.config.trigger import Trigger, checked
+from sprat.core.errors import InvalidInput
+from sprat.core.model import LIVE
 from sprat.manifests import triggers
 from sprat.manifests.plan import Plan
-from sprat.model import LIVE
-from sprat.store import Store
-from sprat.trigger import Trigger, checked
+from sprat.store.store import Store
 from sprat.triggers import crontab, install, launchd, registry, systemd
 
 URL = "postgresql://user:pa%73s@host/db"

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from sprat import cli, open_store, run_machine, triggers
-from sprat.errors import InvalidInput
-from sprat.launchers import process
-from sprat.store import Store
-from sprat.trigger import Trigger
-from sprat.triggers import firing, registry, webhook
+from sprat import open_store, run_machine
+from sprat.cli import main
+from sprat.config.trigger import Trigger
+from sprat.core.errors import InvalidInput
+from sprat.launchers.process import launcher
+from sprat.store.store import Store
+from sprat.triggers import events, firing, registry, webhook
 from sprat.triggers.tick import tick
 
 WHY = "pool papers has no handler and no command: `sprat apply` gives it one"
@@ -23,7 +24,7 @@ WHY = "pool papers has no handler and no command: `sprat apply` gives it one"
 def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     """The processes that were started: none, in every test."""
     found: list[object] = []
-    monkeypatch.setattr(process, "run_apart", lambda *about: found.append(about))
+    monkeypatch.setattr(launcher, "run_apart", lambda *about: found.append(about))
     yield found
     assert found == []
 
@@ -72,7 +73,7 @@ def test_an_event_logs_it_once_and_goes_on_with_other_triggers(
     with caplog.at_level(logging.WARNING, "sprat"):
         for _ in range(3):
             store.pool("papers").push({})
-        triggers.finish(store)  # waits for what runs in this process
+        events.finish(store)  # waits for what runs in this process
     assert ran.exists()
     assert [WHY in line for line in caplog.messages] == [True]
 
@@ -86,7 +87,7 @@ def test_a_pool_that_gets_its_handler_is_started_at_once(
     store.pool("papers").push({})
     assert started == []
     store.pool("papers").configure(command=["true"])
-    assert triggers.work_added(store, "papers")
+    assert events.work_added(store, "papers")
     started.clear()
 
 
@@ -130,11 +131,11 @@ def test_the_command_line_reports_it(
     monkeypatch.setenv("SPRAT_URL", without_handler.url)
     registry.save(without_handler, checking())
     registry.save(without_handler, checking(name="fine", pool=None))
-    assert cli.main(["triggers", "fire", "check"]) == 2
+    assert main.main(["triggers", "fire", "check"]) == 2
     assert capsys.readouterr().err == f"sprat: trigger check: {WHY}\n"
-    assert cli.main(["triggers", "list"]) == 0
+    assert main.main(["triggers", "list"]) == 0
     assert f"trigger check cannot run: {WHY}\n" in capsys.readouterr().err
-    cli.main(["triggers", "list", "--json"])
+    main.main(["triggers", "list", "--json"])
     assert f'"problem": "{WHY}"' in capsys.readouterr().out
-    cli.main(["doctor"])
+    main.main(["doctor"])
     assert f"warn  triggers    check cannot run: {WHY}\n" in capsys.readouterr().out

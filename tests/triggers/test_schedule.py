@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from sprat import schedule
-from sprat.errors import InvalidInput
+from sprat.config import schedule
+from sprat.core.errors import InvalidInput
 
 BERLIN = "Europe/Berlin"
 

@@ -13,10 +13,11 @@ from patience import eventually
 from processes import Together, at_once
 from worlds import World
 
-from sprat import checker, triggers
-from sprat.store import Store, open_store
-from sprat.trigger import Trigger, checked
-from sprat.triggers import firing, registry
+from sprat.config.trigger import Trigger, checked
+from sprat.fleet import checker
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
+from sprat.triggers import events, firing, registry
 from sprat.triggers.tick import tick
 
 
@@ -210,7 +211,7 @@ def test_a_trigger_in_the_loop_runs_beside_a_push_into_any_store(
     store.pool("papers").push({"n": 1})
     assert not done.exists()  # the push is back, and its trigger still waits
     go.touch()
-    triggers.finish(store)
+    events.finish(store)
     assert json.loads(done.read_text()) == {"event": "work_added", "pool_id": "papers"}
 
 

@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 from worlds import World
 
-from sprat.errors import InvalidInput
-from sprat.store import Store
-from sprat.trigger import Trigger
+from sprat.config.trigger import Trigger
+from sprat.core.errors import InvalidInput
+from sprat.store.store import Store
 from sprat.triggers import listener as listening
 from sprat.triggers import registry, webhook
 from sprat.triggers.listener import Listener

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 import sprat
-from sprat import payload, processor
-from sprat.child import Child
-from sprat.job import Job, Stopped
-from sprat.processor import Outcome, attempt
-from sprat.store import Store, open_store
+from sprat.core import payload
+from sprat.store.open_store import open_store
+from sprat.store.store import Store
+from sprat.worker import processor
+from sprat.worker.job import Job, Stopped
+from sprat.worker.job_process import Child
+from sprat.worker.processor import Outcome, attempt
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sprat import model
-from sprat.launchers.attendance import MOST_FAILURES, SOON_SECONDS, look_again_in
-from sprat.leases import TOUCH_PART, Lease, after_gap
+from sprat.core import model
+from sprat.core.leases import TOUCH_PART, Lease, after_gap
+from sprat.launchers.process.attendance import MOST_FAILURES, SOON_SECONDS, look_again_in
 
 NOW = 1000.0
 LEASE = 8.0

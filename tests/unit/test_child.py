@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from sprat.child import Child
-from sprat.processor import Outcome
+from sprat.worker.job_process import Child
+from sprat.worker.processor import Outcome
 
 
 def test_answer_that_comes_between_two_looks_is_heard() -> None:

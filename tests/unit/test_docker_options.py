@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from sprat import config, placement, settings
-from sprat.errors import InvalidInput
+from sprat.config import project_file, settings
+from sprat.core.errors import InvalidInput
+from sprat.core.model import PoolSettings
+from sprat.launchers import option_checks
 from sprat.launchers.docker import containers
-from sprat.model import PoolSettings
-from sprat.placement import docker
+from sprat.launchers.docker import options as docker
 
 GUIDE = Path(__file__).parent.parent.parent / "docs/operate/docker.md"
 GOOD: list[dict[str, Any]] = [
@@ -53,7 +54,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"command": "sprat"}, "command must be a list of texts, not 'sprat'"),
     ({"read_only": "yes"}, "read_only must be true or false, not 'yes'"),
     ({"labels": ["a"]}, "labels must be a mapping from name to text, not ['a']"),
-    ({"labels": {"sprat.pool": "x"}}, "labels: sprat.pool is ours: choose another label"),
+    (
+        {"labels": {"sprat.pool": "x"}},
+        "labels: sprat.pool is ours: choose another label",
+    ),
     ({"labels": {"n": 1}}, "labels.n must be a text, not 1: quote it"),
     ({"environment": {"A B": "x"}}, "environment: 'A B' is no name of a variable"),
     ({"environment": {"SPRAT_URL": "x"}}, "environment: SPRAT_URL is ours: choose another"),
@@ -86,14 +90,14 @@ def shown(default: object) -> str:
 
 @pytest.mark.parametrize("given", GOOD, ids=str)
 def test_good_options_are_taken(given: dict[str, Any]) -> None:
-    made = placement.options("docker", {"image": "papers:1", **given})
+    made = option_checks.options("docker", {"image": "papers:1", **given})
     assert {name: made.as_dict()[name] for name in given} == given
 
 
 @pytest.mark.parametrize(("given", "why"), BAD, ids=lambda one: str(one)[:40])
 def test_bad_options_are_refused_in_one_sentence(given: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        placement.options("docker", {"image": "papers:1", **given})
+        option_checks.options("docker", {"image": "papers:1", **given})
     assert str(refused.value).startswith(f"the launcher docker: {why}")
     assert "\n" not in str(refused.value)
 
@@ -114,7 +118,7 @@ def test_a_file_is_refused_with_line_and_key(tmp_path: Path) -> None:
         "      memory: lots\n"
     )
     with pytest.raises(InvalidInput) as refused:
-        config.load(str(path))
+        project_file.load(str(path))
     assert f"{path}, line 6: launcher_options.memory: " in str(refused.value)
     assert "memory must be a size" in str(refused.value)
 
@@ -178,9 +182,9 @@ def test_a_store_within_reach_is_taken(url: str, options: dict[str, Any]) -> Non
 def test_without_the_sdk_a_sentence_says_what_to_install() -> None:
     program = (
         "import sys; sys.modules['docker'] = None\n"
-        "from sprat.launcher import open_launcher\n"
-        "from sprat.model import PoolSettings\n"
-        "from sprat.errors import MissingExtra\n"
+        "from sprat.fleet.launcher import open_launcher\n"
+        "from sprat.core.model import PoolSettings\n"
+        "from sprat.core.errors import MissingExtra\n"
         "pool = PoolSettings(launcher='docker', launcher_options={'image': 'papers:1'})\n"
         "try: open_launcher('docker').launch('redis://db', 'papers', pool, ['w-1'])\n"
         "except MissingExtra as error: print(error)\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sprat.launchers import doorbell
-from sprat.launchers.doorbell import Doorbell, path_of, ring
+from sprat.launchers.process import doorbell
+from sprat.launchers.process.doorbell import Doorbell, path_of, ring
 
 URL, POOL = "sqlite:///fleet.db", "papers"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import sprat
-from sprat.model import Settlement, WorkerRecord, WorkerRegistration
-from sprat.pool import WorkPool
-from sprat.stores.sqlite import SqliteBackend
+from sprat.core.model import Settlement, WorkerRecord, WorkerRegistration
+from sprat.store.pool import WorkPool
+from sprat.store.sqlite.backend import SqliteBackend
 
 SHORT = 6  # begin, look, complete, claim, count, commit
 
@@ -26,7 +26,7 @@ class Traced:
         self.statements: list[str] = []
         self.backend._connection.touch_at = float("inf")  # or the mark is in the count, at times
 
-    def exchange(self, **what: object) -> sprat.model.Exchange:
+    def exchange(self, **what: object) -> sprat.core.model.Exchange:
         db = self.backend._connection._db
         assert db is not None
         self.statements.clear()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat import histogram
-from sprat.histogram import bin_of, edge_of, percentile, summarise, value_of
+from sprat.core import histogram
+from sprat.core.histogram import bin_of, edge_of, percentile, summarise, value_of
 
 WIDTH = 1.25
 durations = st.floats(0.0011, 1e8)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sprat import jsontext
+from sprat.core import jsontext
 
 VALUES = some.recursive(
     some.none()
@@ -66,7 +66,7 @@ def test_without_the_c_half_json_itself_does_it(monkeypatch: pytest.MonkeyPatch)
 
 def test_json_and_re_are_not_imported() -> None:
     code = (
-        "import sys; from sprat import jsontext; jsontext.loads(jsontext.dumps([1]));"
+        "import sys; from sprat.core import jsontext; jsontext.loads(jsontext.dumps([1]));"
         "print('re' in sys.modules, 'json' in sys.modules)"
     )
     told = subprocess.run(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
+from sprat.core.model import WorkerRecord
 from sprat.launchers.kubernetes.deployment import Plan, check_group, plan
-from sprat.model import WorkerRecord
 
 MADE = "2027-01-15T08:00:00Z"
 NOW = 1_800_000_000.0

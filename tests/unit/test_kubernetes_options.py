@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sprat import config, placement
-from sprat.errors import InvalidInput
+from sprat.config import project_file
+from sprat.core.errors import InvalidInput
+from sprat.launchers import option_checks
+from sprat.launchers.kubernetes import options as kubernetes
 from sprat.launchers.kubernetes import rbac
-from sprat.placement import kubernetes
 
 WRONG = {
     "no image": ({}, "it needs an image: set launcher_options.image"),
@@ -55,7 +56,7 @@ WRONG = {
 @pytest.mark.parametrize(("given", "why"), WRONG.values(), ids=list(WRONG))
 def test_nonsense_is_refused_in_one_sentence(given: dict[str, object], why: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        placement.options("kubernetes", given)
+        option_checks.options("kubernetes", given)
     said = str(caught.value)
     assert said.startswith("the launcher kubernetes: ")
     assert why in said
@@ -64,7 +65,7 @@ def test_nonsense_is_refused_in_one_sentence(given: dict[str, object], why: str)
 
 def test_image_may_come_from_the_template() -> None:
     template = {"spec": {"containers": [{"name": "other"}, {"name": "worker", "image": "mine"}]}}
-    assert placement.options("kubernetes", {"template": template}).template == template
+    assert option_checks.options("kubernetes", {"template": template}).template == template
 
 
 FILE = """\
@@ -79,9 +80,9 @@ pools:
 """
 
 
-def load(place: Path, option: str) -> config.Config:
+def load(place: Path, option: str) -> project_file.Config:
     (place / "sprat.yml").write_text(FILE.format(option=option))
-    return config.load(str(place / "sprat.yml"))
+    return project_file.load(str(place / "sprat.yml"))
 
 
 def test_wrong_option_is_told_with_its_line(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_missing_package_is_told_with_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "sprat.yml").write_text(quiet)
     program = (
         "import sys; sys.modules['lightkube'] = None; "
-        "from sprat.cli import main; sys.exit(main(sys.argv[1:]))"
+        "from sprat.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:

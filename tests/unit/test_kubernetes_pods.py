@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from sprat import placement
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
+from sprat.launchers import option_checks
 from sprat.launchers.kubernetes.jobs import job
 from sprat.launchers.kubernetes.names import has_password, label_of, name_of, store_mark
+from sprat.launchers.kubernetes.options import LABEL_VALUE, NAME
 from sprat.launchers.kubernetes.pods import Order, check_reach, pod
-from sprat.placement.kubernetes import LABEL_VALUE, NAME
 
 URL = "http://10.0.0.1:8080"
 
 
 def order(url: str = URL, *, has_key: bool = False, **given: object) -> Order:
-    options = placement.options("kubernetes", {"image": "papers:1", **given})
+    options = option_checks.options("kubernetes", {"image": "papers:1", **given})
     return Order(
         url=url, pool="papers", options=options, namespace="here", mark="12345678", has_key=has_key
     )

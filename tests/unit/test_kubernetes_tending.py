@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from sprat.core.model import WorkerRecord
 from sprat.launchers.kubernetes import reasons
 from sprat.launchers.kubernetes.names import name_of
-from sprat.launchers.kubernetes.tending import Situation, judge
-from sprat.model import WorkerRecord
+from sprat.launchers.kubernetes.reconcile import Situation, judge
 
 NOW = 1_800_000_000.0
 MADE = "2027-01-15T08:00:00Z"  # the same moment

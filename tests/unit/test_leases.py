@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat.leases import MOST_RENEWALS, Lease, after_gap
+from sprat.core.leases import MOST_RENEWALS, Lease, after_gap
 
 LEASE = 100.0
 MARKED_AT = 1000.0

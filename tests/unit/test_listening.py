@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from patience import eventually
 
-from sprat.listening import BoundedRequest, BoundedServer
+from sprat.core.http_listener import BoundedRequest, BoundedServer
 
 AT_ONCE = 4
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sprat import machine_load
-from sprat.machine_load import measured
-from sprat.model import Saturation
+from sprat.core import machine_load
+from sprat.core.machine_load import measured
+from sprat.core.model import Saturation
 
 CALM = {
     "/proc/pressure/cpu": "some avg10=12.50 avg60=83.00 avg300=90.00 total=1\nfull avg10=99.00\n",

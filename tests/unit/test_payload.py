@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat import model, payload
-from sprat.errors import InvalidInput
+from sprat.core import model, payload
+from sprat.core.errors import InvalidInput
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 scalars = (

@@ -18,8 +18,8 @@ import numpy as np
 import pydantic
 import pytest
 
-from sprat import payload
-from sprat.errors import InvalidInput
+from sprat.core import payload
+from sprat.core.errors import InvalidInput
 
 ID = uuid.UUID(int=7)
 UTC = datetime.UTC
@@ -234,7 +234,9 @@ def test_array_that_fits_is_stored_and_counts_as_its_text() -> None:
 
 
 def test_set_is_stored_as_the_same_text_in_each_process() -> None:
-    code = "from sprat import payload; print(payload.encode({'a', 'b', 'c', None, 1}, 'result'))"
+    code = (
+        "from sprat.core import payload; print(payload.encode({'a', 'b', 'c', None, 1}, 'result'))"
+    )
     texts = {
         subprocess.run(
             [sys.executable, "-c", code],
@@ -250,9 +252,9 @@ def test_set_is_stored_as_the_same_text_in_each_process() -> None:
 
 def test_plain_value_is_stored_without_the_converter() -> None:
     code = (
-        "import sys; from sprat import payload;"
+        "import sys; from sprat.core import payload;"
         "payload.encode({'a': [1, 2.5, (None, 'x')]}, 'result');"
-        "print('sprat.plain_json' in sys.modules)"
+        "print('sprat.core.plain_json' in sys.modules)"
     )
     ran = subprocess.run(
         [sys.executable, "-S", "-c", code],
@@ -265,7 +267,7 @@ def test_plain_value_is_stored_without_the_converter() -> None:
 
 
 def test_conversion_works_without_the_c_half_of_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sprat.jsontext._encode", None)
+    monkeypatch.setattr("sprat.core.jsontext._encode", None)
     assert stored({1: DAY}) == {"1": "2026-07-01"}
     with pytest.raises(InvalidInput, match="contains itself"):
         stored(itself())

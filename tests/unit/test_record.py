@@ -7,9 +7,9 @@ import pickle
 
 import pytest
 
-from sprat import model
-from sprat.backend import ClaimRef, WorkerRef
-from sprat.record import Record
+from sprat.core import model
+from sprat.core.record import Record
+from sprat.store.backend import ClaimRef, WorkerRef
 
 
 class Point(Record):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sprat import leases, model, retry
-from sprat.stores.redis import scripts
+from sprat.core import leases, model, retry_rules
+from sprat.store.redis import scripts
 
 FILES = sorted((Path(scripts.__file__).parent / "lua").glob("*.lua"))
 # What judges or renews leases. The commonest exchange and the pushes do without.
@@ -51,8 +51,8 @@ def test_a_name_stands_for_one_number_in_all_files() -> None:
 def test_rules_in_lua_have_the_numbers_of_those_in_python() -> None:
     found = {name: value for file in FILES for name, value in constants(file.read_text("utf-8"))}
     wanted = {
-        "UNANNOUNCED": retry.UNANNOUNCED,
-        "GIVE_BACKS": retry.GIVE_BACKS,
+        "UNANNOUNCED": retry_rules.UNANNOUNCED,
+        "GIVE_BACKS": retry_rules.GIVE_BACKS,
         "MAX_TRANSIENT": model.MAX_TRANSIENT,
         "OUTAGE_PART": leases.OUTAGE_PART,
         "QUIET_PART": leases.QUIET_PART,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat import model, retry
-from sprat.retry import (
+from sprat.core import model, retry_rules
+from sprat.core.retry_rules import (
     ANNOUNCED,
     GIVE_BACKS,
     UNANNOUNCED,
@@ -123,7 +123,7 @@ def test_after_crash(before: Tally, never_started: bool, after: tuple[str, int, 
 def test_suspects_and_last_attempts_run_alone(
     suspect: bool, attempts: int, max_retries: int, may: bool
 ) -> None:
-    may_run = retry.may_run_ahead(suspect=suspect, attempts=attempts, max_retries=max_retries)
+    may_run = retry_rules.may_run_ahead(suspect=suspect, attempts=attempts, max_retries=max_retries)
     assert may_run is may
 
 
@@ -134,7 +134,7 @@ class Life:
         self.now = tally(0, max_retries)
 
     def claim(self, ahead: int) -> None:
-        may = retry.may_run_ahead(
+        may = retry_rules.may_run_ahead(
             suspect=self.now.suspect,
             attempts=self.now.attempts,
             max_retries=self.now.max_retries,
@@ -246,4 +246,4 @@ def test_more_attempts_never_make_poison_less_likely(
     ],
 )
 def test_a_time_out_is_said_with_its_seconds(seconds: float, said: str) -> None:
-    assert retry.stopped_after(seconds) == said
+    assert retry_rules.stopped_after(seconds) == said

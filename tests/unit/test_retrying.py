@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat.errors import InvalidInput, Poison, Transient
-from sprat.idempotency import IdempotencyTracker
-from sprat.recent import Recent
-from sprat.retrying import RetryConfig, retry_with_backoff
+from sprat.core.errors import InvalidInput, Poison, Transient
+from sprat.local.idempotency import IdempotencyTracker
+from sprat.local.retry import RetryConfig, retry_with_backoff
+from sprat.local.sliding_percentile import Recent
 
 STEADY = RetryConfig(max_retries=2, jitter_pct=0.0)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sprat import settings
-from sprat.errors import InvalidInput
-from sprat.model import PoolSettings
+from sprat.config import settings
+from sprat.core.errors import InvalidInput
+from sprat.core.model import PoolSettings
 
 
 def test_every_setting_is_checked() -> None:

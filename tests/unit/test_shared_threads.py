@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from sprat.orchestrator.threads import Threads
+from sprat.server.threads import Threads
 
 
 class Gate:

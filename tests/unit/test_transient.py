@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sprat.errors import Poison, Throttled, Transient
-from sprat.processor import failed, is_transient
+from sprat.core.errors import Poison, Throttled, Transient
+from sprat.worker.processor import failed, is_transient
 
 
 class TimeoutException(Exception):

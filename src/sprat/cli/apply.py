@@ -5,28 +5,28 @@ from __future__ import annotations
 import json
 import os
 
-from sprat import config
-from sprat.cli import DONE
 from sprat.cli.arguments import Parser
+from sprat.cli.main import DONE
 from sprat.cli.output import document, talk
 from sprat.cli.probe import complaint, doubts, missing_program
 from sprat.cli.target import exists, start_fleet, url_of
-from sprat.errors import InvalidInput
-from sprat.model import PoolSettings
-from sprat.store import open_store
-from sprat.trigger import LAMBDA
+from sprat.config import project_file
+from sprat.config.trigger import LAMBDA
+from sprat.core.errors import InvalidInput
+from sprat.core.model import PoolSettings
+from sprat.store.open_store import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sprat.store import Store
-    from sprat.trigger import Trigger
+    from sprat.config.trigger import Trigger
+    from sprat.store.store import Store
 
 
 def parser() -> Parser:
     made = Parser(prog="sprat apply")
-    made.add_argument("file", metavar="FILE", nargs="?", default=config.FILE)
+    made.add_argument("file", metavar="FILE", nargs="?", default=project_file.FILE)
     made.add_argument("--dry-run", action="store_true", help="check and compare, write nothing")
     made.add_argument(
         "--no-import", action="store_true", help="do not import the handlers and look for programs"
@@ -36,7 +36,7 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str]) -> int:
     asked = parser().parse_args(arguments)
-    read = config.load(asked.file)
+    read = project_file.load(asked.file)
     if not read.pools and not read.triggers:
         raise InvalidInput(f"{asked.file} names no pools: there is nothing to apply")
     if not asked.no_import:
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _try(read: config.Config, path: str) -> None:
+def _try(read: project_file.Config, path: str) -> None:
     """What workers and triggers would run first: handlers are imported, programs looked for."""
     for name, settings in read.pools.items():
         if wrong := complaint(settings):
@@ -77,7 +77,7 @@ def _changed(keys: Sequence[str], would: str) -> str:
     return f"{would}changed: {', '.join(keys)}" if keys else "unchanged"
 
 
-def _machines(read: config.Config, url: str) -> tuple[Sequence[Trigger], dict[str, str]]:
+def _machines(read: project_file.Config, url: str) -> tuple[Sequence[Trigger], dict[str, str]]:
     """The triggers with the machines that they run, and what those are by the trigger's name."""
     if not any(trigger.machine for trigger in read.triggers):
         return read.triggers, {}
@@ -87,13 +87,13 @@ def _machines(read: config.Config, url: str) -> tuple[Sequence[Trigger], dict[st
     return found, {one.name: triggers_machines.described(one) for one in found if one.machine}
 
 
-def _names_the_store(path: str, read: config.Config) -> str:
+def _names_the_store(path: str, read: project_file.Config) -> str:
     """The file to look into for a store: a trigger_registry.yml leaves that to sprat.yml."""
-    beside = os.path.join(os.path.dirname(path), config.FILE)
+    beside = os.path.join(os.path.dirname(path), project_file.FILE)
     return beside if read.store is None and os.path.exists(beside) else path
 
 
-def _check_pools_of(read: config.Config, url: str, path: str) -> None:
+def _check_pools_of(read: project_file.Config, url: str, path: str) -> None:
     """A trigger for a pool that is nowhere would fire for nothing."""
     strangers = [one for one in read.triggers if one.pool not in (None, *read.pools)]
     if not strangers:
@@ -105,7 +105,7 @@ def _check_pools_of(read: config.Config, url: str, path: str) -> None:
     for trigger in strangers:
         if trigger.pool not in known:
             first = ": push to it, or apply its settings, first"
-            near = config.nearest(str(trigger.pool), sorted(known)) if known else first
+            near = project_file.nearest(str(trigger.pool), sorted(known)) if known else first
             raise InvalidInput(
                 f"{path}: trigger {trigger.name} is for a pool that does not exist: "
                 f"{trigger.pool}{near}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from argparse import Namespace
 
-from sprat import config, payload
-from sprat.cli import COMMANDS, Answered, UsageError
-from sprat.errors import InvalidInput
+from sprat.cli.main import COMMANDS, Answered, UsageError
+from sprat.config import project_file
+from sprat.core import payload
+from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ __all__ = ["HIDDEN", "Namespace", "Parser", "address", "seconds", "whole"]
 
 HIDDEN = argparse.SUPPRESS  # for `help=`: an option that people need not know
 JSON_HELP = "data as one JSON document on stdout, all talk on stderr"
-URL_HELP = f"the store; else SPRAT_URL, else `store` in ./{config.FILE}, else {config.DEFAULT_URL}"
+URL_HELP = (
+    f"the store; else SPRAT_URL, else `store` in ./{project_file.FILE}, "
+    f"else {project_file.DEFAULT_URL}"
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -66,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized") and others:
             raise UsageError(f"{word} is an option of `{'` and `'.join(others)}`, not of this")
         if message.startswith("unrecognized") and word.startswith("-"):
-            near = config.nearest(word.split("=")[0], dict.fromkeys(self.options()))
+            near = project_file.nearest(word.split("=")[0], dict.fromkeys(self.options()))
             raise UsageError(f"unknown option {word}{near}")
         if message.startswith("unrecognized"):
             message = f"{word!r} is one argument too many"
@@ -103,7 +107,9 @@ def address(text: str) -> tuple[str, int]:
 def seconds(text: str) -> float:
     """For `type=`: seconds as a number, or with a unit: 90, 1.5, 500ms, 5m, 2h, 1d."""
     try:
-        return payload.seconds(config.seconds(f"{text}s" if text[-1:].isdigit() else text), "it")
+        return payload.seconds(
+            project_file.seconds(f"{text}s" if text[-1:].isdigit() else text), "it"
+        )
     except InvalidInput:
         raise argparse.ArgumentTypeError(
             f"it must be a time such as 90, 500ms, 5m, 2h or 1d, not {text!r}"

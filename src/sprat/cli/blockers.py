@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from sprat import model
 from sprat.cli.output import duration, number, one_line
+from sprat.core import model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from sprat.pool import WorkPool
+    from sprat.store.pool import WorkPool
 
 MOST_READ = 100  # waiting jobs that are read to find transient failures
 CLOSE = 0.8  # of max_transient: from here on `sprat doctor` warns

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import time
 
-from sprat import checker, config, scale_set, settings
-from sprat.cli import DONE, FAILED, UsageError
 from sprat.cli.arguments import Parser, seconds, whole
+from sprat.cli.main import DONE, FAILED, UsageError
 from sprat.cli.output import document, number, say, talk
 from sprat.cli.target import attend, open_existing, workable_pool
-from sprat.errors import SpratError, StoreUnavailable
+from sprat.config import project_file, settings
+from sprat.core.errors import SpratError, StoreUnavailable
+from sprat.fleet import checker, controller_lease
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sprat.checker import Checked
     from sprat.cli.arguments import Namespace
-    from sprat.store import Store
+    from sprat.fleet.checker import Checked
+    from sprat.store.store import Store
 
 RETRY_SECONDS = 2.0  # between two looks whether the store is there
 
@@ -101,11 +102,11 @@ def _not_ours(store: Store, pool: str) -> str | None:
     """Why no worker is to be started for the pool from here."""
     if not settings.has_processor(store.pool(pool).state().settings):
         return "it has no handler and no command"
-    return "a controller scales it" if scale_set.is_led(store.backend, pool) else None
+    return "a controller scales it" if controller_lease.is_led(store.backend, pool) else None
 
 
 def _check(store: Store, pool: str, asked: Namespace) -> Checked:
-    limits = config.check_overrides(os.environ)
+    limits = project_file.check_overrides(os.environ)
     if asked.max_workers is not None:
         limits["max_workers"] = asked.max_workers
     checked = checker.check(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sprat.cli import COMMANDS, DONE, target
+from sprat.cli import target
 from sprat.cli.arguments import Parser
+from sprat.cli.main import COMMANDS, DONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
 def _pools() -> list[str]:
     """The names of the pools, if asking for them is cheap: from a file that is there. Somebody
     is typing, so whatever is wrong is not told now."""
-    from sprat.errors import SpratError
+    from sprat.core.errors import SpratError
 
     try:
         url = target.url_of(None)

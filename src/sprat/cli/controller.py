@@ -6,21 +6,21 @@ import json
 import os
 import threading
 
-from sprat.cli import DONE, FAILED
 from sprat.cli.arguments import Parser, address
+from sprat.cli.main import DONE, FAILED
 from sprat.cli.output import number, plain, say, talk
 from sprat.cli.target import exists, sqlite_file
 from sprat.controller import configuration
 from sprat.controller.loop import Controller, Reporter
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.controller.configuration import Configuration
-    from sprat.controller.figures import Figures
-    from sprat.controller.keeper import Passed
+    from sprat.controller.metrics import Figures
+    from sprat.controller.reconciler import Passed
 
 NO_DIGITS = str.maketrans("", "", "0123456789")
 

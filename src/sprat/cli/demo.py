@@ -13,17 +13,17 @@ import sys
 import tempfile
 import time
 
-from sprat import model
-from sprat.cli import DONE, FAILED, UsageError
-from sprat.launchers import doorbell
-from sprat.store import open_store
+from sprat.cli.main import DONE, FAILED, UsageError
+from sprat.core import model
+from sprat.launchers.process import doorbell
+from sprat.store.open_store import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sprat.pool import WorkPool
-    from sprat.store import Store
+    from sprat.store.pool import WorkPool
+    from sprat.store.store import Store
 
 POOL = "squares"
 JOBS = 20

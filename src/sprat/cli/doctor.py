@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 import sys
 
-from sprat import config, model
-from sprat.cli import DONE, FAILED, blockers
+from sprat.cli import blockers
 from sprat.cli.arguments import Parser
+from sprat.cli.main import DONE, FAILED
 from sprat.cli.output import GREEN, RED, YELLOW, document, duration, number, one_line, paint
 from sprat.cli.probe import complaint, doubts
 from sprat.cli.target import exists, sqlite_file, store_now, url_of
-from sprat.errors import SpratError
-from sprat.launcher import open_launcher
-from sprat.lifecycle import UNWATCHED
-from sprat.record import Record
-from sprat.store import open_store
+from sprat.config import project_file
+from sprat.config.probe_settings import UNWATCHED
+from sprat.core import model
+from sprat.core.errors import SpratError
+from sprat.core.record import Record
+from sprat.fleet.launcher import open_launcher
+from sprat.store.open_store import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 OK, WARN, FAIL = "ok", "warn", "FAIL"
 COLOURS = {OK: GREEN, WARN: YELLOW, FAIL: RED}
@@ -79,12 +81,12 @@ def examine(url: str) -> Iterator[Finding]:
 
 
 def _file() -> Iterator[Finding]:
-    if not os.path.exists(config.FILE):
+    if not os.path.exists(project_file.FILE):
         detail = "none here: the store has the settings"
         yield Finding(check="sprat.yml", state=OK, detail=detail)
         return
     try:
-        read = config.load(config.FILE)
+        read = project_file.load(project_file.FILE)
     except SpratError as error:
         yield Finding(check="sprat.yml", state=FAIL, detail=str(error))
         return

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from sprat import checker, model, scale_set
-from sprat.cli import DONE, blockers
+from sprat.cli import blockers
 from sprat.cli.arguments import Parser, whole
+from sprat.cli.main import DONE
 from sprat.cli.output import document, duration, one_line, paragraph, say
 from sprat.cli.target import known_pool, open_existing, store_now
-from sprat.settings import has_processor
+from sprat.config.settings import has_processor
+from sprat.core import model
+from sprat.fleet import checker, controller_lease
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 
 def parser() -> Parser:
@@ -48,13 +50,13 @@ def situation(store: Store, pool: str, n: int) -> dict[str, Any]:
     """What a pass would decide now, what was decided before, and who came to grief."""
     lost = [w for w in store.workers.list(status=model.LOST, pool_id=pool) if w.reason]
     settings = store.pool(pool).state().settings
-    led = scale_set.in_force(store.backend, pool, None, settings)
+    led = controller_lease.in_force(store.backend, pool, None, settings)
     return {
         "pool": pool,
         **blockers.fields(store.pool(pool).observe()),
         "now": checker.check(store, pool, dry_run=True, settings=led or settings),
         "has_processor": has_processor(settings),
-        "controller": scale_set.leader(store.backend, pool),
+        "controller": controller_lease.leader(store.backend, pool),
         "decisions": store.pool(pool).decisions(limit=n),
         "lost": sorted(lost, key=lambda w: w.started_at)[-n:],
     }

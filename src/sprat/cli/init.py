@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from sprat.cli import DONE
 from sprat.cli.arguments import Parser
+from sprat.cli.main import DONE
 from sprat.cli.output import document
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

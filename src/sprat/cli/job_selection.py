@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from sprat import finding, model, payload
-from sprat.cli import UsageError
 from sprat.cli.arguments import Namespace, Parser, seconds
+from sprat.cli.main import UsageError
 from sprat.cli.target import known_pool
-from sprat.errors import InvalidInput, UnknownItem
+from sprat.core import item_filter, model, payload
+from sprat.core.errors import InvalidInput, UnknownItem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from sprat.pool import WorkPool
-    from sprat.store import Store
+    from sprat.store.pool import WorkPool
+    from sprat.store.store import Store
 
 FILTERS = ("error", "key", "tenant", "older", "newer")
 ALL_OF = {model.POISONED: "failed", model.PENDING: "pending"}  # --all-...
@@ -22,7 +22,7 @@ PAGE = 10_000  # jobs that are changed in one step
 
 
 def add_filters(parser: Parser) -> None:
-    parser.add_argument("--status", choices=finding.WORDS, help="only these")
+    parser.add_argument("--status", choices=item_filter.WORDS, help="only these")
     parser.add_argument("--error", metavar="TEXT", help="only jobs with this text in their error")
     parser.add_argument("--key", metavar="KEY", help="only the job with this key")
     parser.add_argument("--tenant", metavar="NAME", help="only jobs of this tenant")

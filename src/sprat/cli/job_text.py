@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sprat import finding, model
 from sprat.cli import blockers
 from sprat.cli.output import duration, one_line
+from sprat.core import item_filter, model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def row(item: model.WorkItem, now: float) -> tuple[str, ...]:
 
 
 def state(item: model.WorkItem, now: float) -> str:
-    return "ready (held)" if item.hold is not None else finding.shown(item, now)
+    return "ready (held)" if item.hold is not None else item_filter.shown(item, now)
 
 
 def about(item: model.WorkItem) -> str:
@@ -39,7 +39,7 @@ def call(item: model.WorkItem) -> str:
     """The task with its arguments as Python writes them; '' for a job without a task."""
     if item.task is None:
         return ""
-    from sprat.task_source import pushed
+    from sprat.tasks.source import pushed
 
     args, kwargs = pushed(item.data)
     values = [*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())]

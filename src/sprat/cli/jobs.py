@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from sprat import model
-from sprat.cli import DONE, job_text
+from sprat.cli import job_text
 from sprat.cli.arguments import Namespace, Parser, whole
 from sprat.cli.job_selection import add_filters, filters, known_job, move, named_jobs, typed
+from sprat.cli.main import DONE
 from sprat.cli.output import document, facts, number, one_line, table, talk
 from sprat.cli.target import known_pool, open_existing, start_fleet, store_now
+from sprat.core import model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 PAGE_SHOWN = 20
 NOT_COMPACTED = {  # by kind of store

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from sprat.cli import DONE
 from sprat.cli.arguments import Parser, seconds
+from sprat.cli.main import DONE
 from sprat.cli.output import document, table
 from sprat.cli.target import open_any, open_existing, url_of
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.cli.arguments import Namespace
-    from sprat.orchestrator.keys import Key
-    from sprat.store import Store
+    from sprat.server.keys import Key
+    from sprat.store.store import Store
 
 
 def parser() -> Parser:
-    from sprat.orchestrator.keys import ROTATION_SECONDS
-    from sprat.orchestrator.roles import ROLES
+    from sprat.server.keys import ROTATION_SECONDS
+    from sprat.server.roles import ROLES
 
     made = Parser(prog="sprat keys", has_json=False, has_url=False)
     family = made.family()
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _create(asked: Namespace) -> int:
-    from sprat.orchestrator import keys
+    from sprat.server import keys
 
     with open_any(asked.url) as store:
         key, text = keys.create(
@@ -77,7 +77,7 @@ def _create(asked: Namespace) -> int:
 
 
 def _rotate(asked: Namespace) -> int:
-    from sprat.orchestrator import keys
+    from sprat.server import keys
 
     with open_existing(asked.url) as store:
         key, text = keys.rotate(store.backend, asked.id, seconds=asked.grace)
@@ -86,7 +86,7 @@ def _rotate(asked: Namespace) -> int:
 
 
 def _list(asked: Namespace) -> int:
-    from sprat.orchestrator import keys
+    from sprat.server import keys
 
     with open_existing(asked.url) as store:
         found = keys.listed(store.backend)
@@ -105,7 +105,7 @@ def _list(asked: Namespace) -> int:
 
 
 def _revoke(asked: Namespace) -> int:
-    from sprat.orchestrator import keys
+    from sprat.server import keys
 
     with open_existing(asked.url) as store:
         keys.revoke(store.backend, asked.id)
@@ -119,7 +119,7 @@ def _revoke(asked: Namespace) -> int:
 
 def _note(store: Store, act: str, key_id: str) -> None:
     """For the audit log: who changes keys has the store, and so no key of its own."""
-    from sprat.orchestrator import audit, roles
+    from sprat.server import audit, roles
 
     audit.note(store.backend, roles.Caller(key_id="command", roles=frozenset()), act, key_id)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from sprat import payload
-from sprat.errors import InvalidInput
+from sprat.core import payload
+from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

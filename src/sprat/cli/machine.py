@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from sprat.cli import DONE
 from sprat.cli.arguments import Parser
+from sprat.cli.main import DONE
 from sprat.cli.output import document, number
-from sprat.machine.graph import mermaid
-from sprat.machine.library import Library
+from sprat.machines.graph import mermaid
+from sprat.machines.library import Library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from sprat import config, text_file
-from sprat.cli import DONE
 from sprat.cli.arguments import Parser, whole
+from sprat.cli.main import DONE
 from sprat.cli.output import document, number, talk
 from sprat.cli.target import exists, open_existing, url_of
-from sprat.controller import sheet
-from sprat.errors import InvalidInput
+from sprat.config import project_file, text_file
+from sprat.controller import config_file
+from sprat.core.errors import InvalidInput
 from sprat.launchers.kubernetes.names import has_password
 from sprat.manifests import directory, parts, plan
 from sprat.triggers import install, registry
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.cli.arguments import Namespace
-    from sprat.trigger import Trigger
+    from sprat.config.trigger import Trigger
     from sprat.triggers.install import Entry
 
 
@@ -101,10 +101,10 @@ def _plan(asked: Namespace) -> plan.Plan:
 
 def _configuration(path: str) -> tuple[str, str | None]:
     """A controller's file, which everybody may see, and where it says that the store is."""
-    found = sheet.read(path)
+    found = config_file.read(path)
     if found.store is not None and has_password(found.store):
         raise InvalidInput(f"{path}: the store's URL holds a password, which has to be in a Secret")
-    text = text_file.read(path, sheet.MAX_BYTES, missing="")
+    text = text_file.read(path, config_file.MAX_BYTES, missing="")
     return text, found.orchestrator_url or found.store
 
 
@@ -116,8 +116,8 @@ def _triggers(flag: str | None) -> Sequence[Trigger]:
     """Those of the store that was named, else of the sprat.yml that is here, else of the store
     that is here."""
     is_named = flag is not None or os.environ.get("SPRAT_URL")
-    if not is_named and os.path.exists(config.FILE):
-        return config.load(config.FILE).triggers
+    if not is_named and os.path.exists(project_file.FILE):
+        return project_file.load(project_file.FILE).triggers
     if not exists(url_of(flag)) and not is_named:
         return ()
     with open_existing(flag) as store:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 
-from sprat.cli import DONE
 from sprat.cli.arguments import Parser
+from sprat.cli.main import DONE
 from sprat.cli.output import document, number
 from sprat.cli.target import known_pool, open_existing
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sprat.model import PoolSettings
+    from sprat.core.model import PoolSettings
 
 
 def parser() -> Parser:

@@ -6,8 +6,8 @@ import json
 import os
 import sys
 
-from sprat.jsontext import printable
-from sprat.record import Record
+from sprat.core.jsontext import printable
+from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

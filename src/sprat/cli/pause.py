@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sprat.cli import DONE
 from sprat.cli.arguments import Parser, seconds
+from sprat.cli.main import DONE
 from sprat.cli.output import document, duration
 from sprat.cli.target import known_pool, open_existing
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sprat.cli import DONE
 from sprat.cli.arguments import Namespace, Parser
+from sprat.cli.main import DONE
 from sprat.cli.output import document, talk
 from sprat.cli.target import known_pool, open_existing
 
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 
 def parser() -> Parser:

@@ -8,11 +8,11 @@ import os
 import subprocess
 import sys
 
-from sprat.errors import SpratError
-from sprat.launchers.process import ENVIRONMENT
-from sprat.model import PoolSettings
-from sprat.processor import load
-from sprat.settings import has_processor
+from sprat.config.settings import has_processor
+from sprat.core.errors import SpratError
+from sprat.core.model import PoolSettings
+from sprat.launchers.process.launcher import ENVIRONMENT
+from sprat.worker.processor import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-from sprat import model, payload
-from sprat.cli import DONE, UsageError
 from sprat.cli.arguments import HIDDEN, Parser, seconds, whole
 from sprat.cli.lines import each_payload, readable, standard_input
+from sprat.cli.main import DONE, UsageError
 from sprat.cli.output import document, number, say, talk
 from sprat.cli.target import known_pool, open_any, open_existing
-from sprat.errors import InvalidInput
-from sprat.settings import has_processor
+from sprat.config.settings import has_processor
+from sprat.core import model, payload
+from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.cli.arguments import Namespace
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 CHUNK = 10_000  # of a long list are pushed in one step
 MAX_COUNT = 10_000_000

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sprat import reaper
-from sprat.cli import DONE
 from sprat.cli.arguments import Parser, seconds
+from sprat.cli.main import DONE
 from sprat.cli.output import document, number
 from sprat.cli.target import known_pool, open_existing, start_fleet
+from sprat.fleet import reaper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

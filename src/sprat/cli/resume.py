@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sprat.cli import DONE
 from sprat.cli.arguments import Parser
+from sprat.cli.main import DONE
 from sprat.cli.output import document
 from sprat.cli.target import known_pool, open_existing, start_fleet
 

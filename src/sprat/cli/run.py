@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 
-from sprat import config, jsontext, model
-from sprat.cli import DONE, FAILED, INTERRUPTED, UsageError
 from sprat.cli.arguments import Parser
 from sprat.cli.lines import standard_input
+from sprat.cli.main import DONE, FAILED, INTERRUPTED, UsageError
 from sprat.cli.output import document, talk
-from sprat.errors import InvalidInput, SpratError
-from sprat.machine.library import Library
-from sprat.machine_room.backends import url_of
-from sprat.machine_room.membership import Fenced
-from sprat.machine_room.room import Interrupted
-from sprat.machine_room.running import Execution
-from sprat.store import open_store
+from sprat.config import project_file
+from sprat.core import jsontext, model
+from sprat.core.errors import InvalidInput, SpratError
+from sprat.machines.library import Library
+from sprat.machines.runtime.backends import url_of
+from sprat.machines.runtime.host import Interrupted
+from sprat.machines.runtime.running import Execution
+from sprat.machines.runtime.worker import Fenced
+from sprat.store.open_store import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.cli.arguments import Namespace
-    from sprat.machine.definition import Machine
-    from sprat.store import Store
+    from sprat.machines.definition import Machine
+    from sprat.store.store import Store
 
 
 def parser() -> Parser:
@@ -123,7 +124,7 @@ def _url(asked: Namespace, machine: Machine) -> str:
         own = url_of(machine)
         if own is not None:
             return own
-    return config.store_url(asked.url, os.environ)
+    return project_file.store_url(asked.url, os.environ)
 
 
 def _bind_more(library: Library, store: Store, given: dict[str, Any]) -> None:

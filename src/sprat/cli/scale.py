@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sprat import scaler, settings
-from sprat.cli import DONE
 from sprat.cli.arguments import Parser, whole
+from sprat.cli.main import DONE
 from sprat.cli.output import document, talk
 from sprat.cli.target import known_pool, open_existing, workable_pool
+from sprat.config import settings
+from sprat.fleet import scaler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

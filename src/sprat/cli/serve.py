@@ -6,18 +6,18 @@ import os
 
 from sprat.cli.arguments import Parser, seconds, whole
 from sprat.cli.target import url_of
-from sprat.lifecycle import Lifecycle
+from sprat.config.probe_settings import Lifecycle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.cli.arguments import Namespace
-    from sprat.orchestrator.options import Options
+    from sprat.server.options import Options
 
 
 def parser() -> Parser:
-    from sprat.orchestrator.options import Options
+    from sprat.server.options import Options
 
     default = Options()
     made = Parser(prog="sprat serve", has_json=False)
@@ -69,21 +69,23 @@ def parser() -> Parser:
 def main(arguments: Sequence[str]) -> int:
     asked = parser().parse_args(arguments)
     try:
-        from sprat.orchestrator.serving import serve
+        from sprat.server.serving import serve
     except ImportError as error:
-        from sprat.errors import MissingExtra
+        from sprat.core.errors import MissingExtra
 
         raise MissingExtra(f"{error.name} is not installed: pip install 'sprat[server]'") from None
     return serve(url_of(asked.url), _options(asked))
 
 
 def _options(asked: Namespace) -> Options:
-    from sprat import config, environment
-    from sprat.orchestrator.options import Options
+    from sprat.config import environment, project_file
+    from sprat.server.options import Options
 
-    has_file = os.path.exists(config.FILE)
+    has_file = os.path.exists(project_file.FILE)
     return Options(
-        lifecycle=config.load(config.FILE).worker_lifecycle if has_file else Lifecycle(),
+        lifecycle=project_file.load(project_file.FILE).worker_lifecycle
+        if has_file
+        else Lifecycle(),
         host=asked.host,
         port=asked.port,
         processes=asked.processes,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sprat.cli import DONE, UsageError
 from sprat.cli.arguments import Parser, seconds, whole
+from sprat.cli.main import DONE, UsageError
 from sprat.cli.output import document, duration, number, plain, table, talk
 from sprat.cli.target import known_pool, open_existing
 from sprat.scaling.options import MAX_WORKERS
-from sprat.simulation import contest, picture, recorded, trace_file
+from sprat.simulation import contenders, recorded, svg, trace_file
 from sprat.simulation.policy import POLL_SECONDS
-from sprat.simulation.story import Story
+from sprat.simulation.timeline import Story
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sprat.simulation.replay import Outcome
     from sprat.simulation.trace import Trace
 
-COMPARED = [n for n in ("slo", "queue-depth", "keda", "knative", "oracle") if n in contest.NAMES]
+COMPARED = [n for n in ("slo", "queue-depth", "keda", "knative", "oracle") if n in contenders.NAMES]
 COLUMNS = ("policy", "cost", "p50", "p95", "p99", "late", "met", "up", "down", "peak")
 NOTE = (
     "cost: paid worker-seconds for each useful one; late: started after {target}; "
@@ -82,13 +82,13 @@ def main(arguments: Sequence[str]) -> int:
     trace = trace_of(asked)
     stories = [Story(name, trace) for name, _ in contestants]
     outcomes = [
-        contest.run(trace, name, options, conditions, story.watch)
+        contenders.run(trace, name, options, conditions, story.watch)
         for (name, options), story in zip(contestants, stories, strict=True)
     ]
     if target is not None:
         drawn = [story for story in stories if story.points]
         title = f"{trace.name}: {number(trace.jobs, 'job')} in {duration(trace.span_seconds)}"
-        target.write_text(picture.draw(trace, drawn, title), encoding="utf-8")
+        target.write_text(svg.draw(trace, drawn, title), encoding="utf-8")
         talk(f"drew {target}")
     if asked.json:
         document(
@@ -127,7 +127,7 @@ def options_of(name: str, asked: Namespace) -> dict[str, Any]:
             raise UsageError(f"--option {text} is for {owner}, which is not among --policy")
         if not dot or owner == name:
             options[rest or key] = value_of(value)
-    contest.check(name, options)
+    contenders.check(name, options)
     return options
 
 
@@ -139,7 +139,7 @@ def value_of(text: str) -> object:
         return text
 
 
-def conditions_of(asked: Namespace) -> contest.Conditions:
+def conditions_of(asked: Namespace) -> contenders.Conditions:
     if asked.min_workers > asked.max_workers:
         raise UsageError(
             f"--min-workers {asked.min_workers} is more than --max-workers {asked.max_workers}"
@@ -148,7 +148,7 @@ def conditions_of(asked: Namespace) -> contest.Conditions:
         raise UsageError("--max-workers 0: no job would ever be done")
     if not asked.poll:
         raise UsageError("--poll must be more than 0")
-    return contest.Conditions(
+    return contenders.Conditions(
         cold_start_seconds=asked.cold_start,
         wait_target=asked.wait_target,
         poll_seconds=asked.poll,
@@ -178,7 +178,7 @@ def trace_of(asked: Namespace) -> Trace:
 # -- what is said about it -----------------------------------------------------------------------
 
 
-def show(trace: Trace, outcomes: Sequence[Outcome], conditions: contest.Conditions) -> None:
+def show(trace: Trace, outcomes: Sequence[Outcome], conditions: contenders.Conditions) -> None:
     print(
         f"{trace.name}: {number(trace.jobs, 'job')} in {duration(trace.span_seconds)}, "
         f"{duration(trace.useful_seconds / trace.jobs)} each, "

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from sprat import model
-from sprat.cli import DONE, blockers
+from sprat.cli import blockers
 from sprat.cli.arguments import Parser
+from sprat.cli.main import DONE
 from sprat.cli.output import document, duration, facts, paragraph, rate, table
 from sprat.cli.target import known_pool, open_existing
+from sprat.core import model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from sprat.pool import WorkPool
-    from sprat.store import Store
+    from sprat.store.pool import WorkPool
+    from sprat.store.store import Store
 
 WINDOW_SECONDS = 60.0  # that the rates are taken over
 

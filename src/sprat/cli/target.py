@@ -6,23 +6,25 @@ import os
 import sys
 import time
 
-from sprat.errors import InvalidInput, StoreWarning
-from sprat.store import open_store
+from sprat.core.errors import InvalidInput, StoreWarning
+from sprat.store.open_store import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 
 def url_of(flag: str | None, *, path: str | None = None) -> str:
     """The URL that is meant, with `path` as the sprat.yml to look into."""
     url = flag if flag is not None else os.environ.get("SPRAT_URL")
     if not url:
-        from sprat import config  # here: whoever says which store does not pay for that
+        from sprat.config import (
+            project_file,  # here: whoever says which store does not pay for that
+        )
 
-        url = config.store_url(flag, os.environ, path=path or config.FILE)
+        url = project_file.store_url(flag, os.environ, path=path or project_file.FILE)
     if url.startswith("memory:"):
         raise InvalidInput("memory:// is gone when the command ends: use sqlite:///sprat.db")
     if url.startswith("redis"):
@@ -71,10 +73,10 @@ def open_existing(flag: str | None) -> Store:
 
 def _check_file(flag: str | None) -> None:
     """No store is where it is said to be: perhaps the file that says so is wrong."""
-    from sprat import config
+    from sprat.config import project_file
 
-    if flag is None and not os.environ.get("SPRAT_URL") and os.path.exists(config.FILE):
-        config.load(config.FILE)
+    if flag is None and not os.environ.get("SPRAT_URL") and os.path.exists(project_file.FILE):
+        project_file.load(project_file.FILE)
 
 
 def exists(url: str) -> bool:
@@ -97,15 +99,15 @@ def known_pool(store: Store, name: str, advice: str = "") -> str:
         return name
     near = ", nor any other: `sprat apply` makes them"
     if pools:
-        from sprat import config
+        from sprat.config import project_file
 
-        near = config.nearest(name, pools)
+        near = project_file.nearest(name, pools)
     raise InvalidInput(f"there is no pool {name!r}{near}{advice}")
 
 
 def workable_pool(store: Store, name: str) -> str:
     """The same, for one that workers can be started for."""
-    from sprat.settings import require_processor
+    from sprat.config.settings import require_processor
 
     require_processor(store.pool(known_pool(store, name)).state().settings, name)
     return name
@@ -115,7 +117,7 @@ def start_fleet(store: Store, pool: str) -> None:
     """After work became ready by hand: start a scaling pass, if the pool wants that."""
     if store.url.startswith("http"):
         return  # the orchestrator sees to it, or who runs workers for it
-    from sprat.triggers import work_added
+    from sprat.triggers.events import work_added
 
     work_added(store, pool)
 
@@ -124,7 +126,7 @@ def attend(store: Store, pool: str) -> None:
     """Have a process of this machine look after the pool until its work is sure to be taken."""
     if store.url.startswith("http"):
         return
-    from sprat.launcher import open_launcher
+    from sprat.fleet.launcher import open_launcher
 
     settings = store.pool(pool).state().settings
     if store.pool(pool).size() or store.pool(pool).counts().claimed:

@@ -6,12 +6,13 @@ import os
 import sys
 import time
 
-from sprat.cli import DONE, FAILED, triggers_install
+from sprat.cli import triggers_install
 from sprat.cli.arguments import Namespace, Parser, address, seconds
+from sprat.cli.main import DONE, FAILED
 from sprat.cli.output import document, duration, number, say, table, talk
 from sprat.cli.target import known_pool, open_existing
-from sprat.errors import InvalidInput
-from sprat.trigger import WEBHOOK
+from sprat.config.trigger import WEBHOOK
+from sprat.core.errors import InvalidInput
 from sprat.triggers import firing, registry, webhook
 from sprat.triggers.tick import tick
 
@@ -19,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sprat.store import Store
-    from sprat.trigger import Trigger
+    from sprat.config.trigger import Trigger
+    from sprat.store.store import Store
 
 
 LISTEN = "127.0.0.1:8780"
@@ -149,8 +150,8 @@ def _serve(store: Store, asked: Namespace) -> int:
     """Until SIGTERM or Ctrl-C."""
     import threading
 
-    from sprat.signals import Signals
     from sprat.triggers.listener import Listener
+    from sprat.worker.signals import Signals
 
     hooks = [trigger for trigger in registry.every(store) if trigger.type == WEBHOOK]
     for trigger in hooks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from sprat.cli import DONE, UsageError
+from sprat.cli.main import DONE, UsageError
 from sprat.cli.output import document, number, talk
 from sprat.manifests import triggers
 from sprat.manifests.plan import SECRET, Plan, checked
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from sprat.cli.arguments import Parser
-    from sprat.store import Store
+    from sprat.store.store import Store
     from sprat.triggers.install import Entry, Installed
 
 PLACES = {"cron": crontab, "systemd": systemd, "launchd": launchd}

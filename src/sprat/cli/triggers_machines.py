@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 
 from sprat.cli.target import exists
-from sprat.machine.library import ENDINGS, OURS, Library
-from sprat.store import open_store
-from sprat.trigger import CHECKER, REAPER
+from sprat.config.trigger import CHECKER, REAPER
+from sprat.machines.library import ENDINGS, OURS, Library
+from sprat.store.open_store import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sprat.config import Config
-    from sprat.model import PoolSettings
-    from sprat.trigger import Trigger
+    from sprat.config.project_file import Config
+    from sprat.config.trigger import Trigger
+    from sprat.core.model import PoolSettings
 
 BUILT_IN = (CHECKER, REAPER)  # names that do not run a file
 

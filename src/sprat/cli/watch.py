@@ -5,29 +5,20 @@ from __future__ import annotations
 import sys
 import time
 
-from sprat import checker, model
-from sprat.cli import DONE, FAILED, blockers
+from sprat.cli import blockers
 from sprat.cli.arguments import Parser, seconds
-from sprat.cli.output import (
-    GREEN,
-    RED,
-    cut,
-    document,
-    duration,
-    number,
-    paint,
-    rate,
-    talk,
-    width,
-)
+from sprat.cli.main import DONE, FAILED
+from sprat.cli.output import GREEN, RED, cut, document, duration, number, paint, rate, talk, width
 from sprat.cli.target import known_pool, open_existing, start_fleet
-from sprat.settings import has_processor
+from sprat.config.settings import has_processor
+from sprat.core import model
+from sprat.fleet import checker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 LOOK_SECONDS = 0.2
 LINE_SECONDS = 2.0  # between two lines where there is no terminal to draw on

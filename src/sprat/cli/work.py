@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import sys
 
-from sprat import model, payload, processor, tenant_limit, worker
-from sprat.cli import DONE, FAILED
+from sprat.cli.main import DONE, FAILED
 from sprat.cli.target import known_pool, open_existing
-from sprat.errors import InvalidInput
-from sprat.jsontext import printable
+from sprat.config import environment
+from sprat.core import model, payload
+from sprat.core.errors import InvalidInput
+from sprat.core.jsontext import printable
+from sprat.store import default_tenant_limit
+from sprat.worker import processor, worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.cli.arguments import Namespace, Parser
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 PLAIN = {
     "--max-jobs": int,
@@ -64,8 +67,8 @@ def main(arguments: Sequence[str]) -> int:
         state = store.pool(asked.pool).state()
         if not state.version:
             known_pool(store, asked.pool)
-        if tenant_limit.default() is not None and not store.url.startswith("http"):
-            tenant_limit.ensure(store.backend, asked.pool)
+        if environment.tenant_limit() is not None and not store.url.startswith("http"):
+            default_tenant_limit.ensure(store.backend, asked.pool)
             state = store.pool(asked.pool).state()
         settings = _settings(state.settings, asked)
         job = processor.load(settings)
@@ -148,8 +151,8 @@ def _serve(
     worker_id: str,
 ) -> worker.Report:
     """Work, and be there for those who ask; known to the orchestrator, if the store is one."""
-    from sprat.client import Client
-    from sprat.reachable import Presence, Reachable
+    from sprat.worker.client import Client
+    from sprat.worker.endpoint_worker import Presence, Reachable
 
     class TalkingReachable(Reachable, Talking):
         pass
@@ -177,7 +180,7 @@ def _sit(
     worker_id: str,
 ) -> worker.Report:
     """Work in one place after the other, each with the pool's settings of the moment."""
-    from sprat.seat import Seat, Seated
+    from sprat.worker.standby_worker import Seat, Seated
 
     class TalkingSeated(Seated, Talking):
         pass
@@ -232,14 +235,14 @@ def _settings(settings: model.PoolSettings, asked: Asked | Namespace) -> model.P
     given = {name: value for name, value in changes.items() if value is not None}
     if not given:
         return settings
-    from sprat.settings import changed
+    from sprat.config.settings import changed
 
     return changed(settings, given)
 
 
 def parser() -> Parser:
     from sprat.cli.arguments import HIDDEN, Parser, seconds, whole
-    from sprat.settings import ISOLATIONS
+    from sprat.config.settings import ISOLATIONS
 
     made = Parser(prog="sprat work")
     made.add_argument("pool", metavar="POOL")

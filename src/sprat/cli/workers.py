@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from sprat import model
-from sprat.cli import DONE, UsageError
 from sprat.cli.arguments import Namespace, Parser
 from sprat.cli.job_text import moment
+from sprat.cli.main import DONE, UsageError
 from sprat.cli.output import document, duration, facts, number, table
 from sprat.cli.target import known_pool, open_existing, store_now
-from sprat.errors import UnknownWorker
+from sprat.core import model
+from sprat.core.errors import UnknownWorker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 BY_HAND = "drained by hand"
 MOMENTS = {"started_at": "started", "last_heartbeat": "seen", "lease_until": "lease end"}

@@ -1,1 +1,4 @@
-"""The controller: a loop near the workers that runs the same scaling pass as everybody else."""
+"""The controller: a loop near the workers that runs the same scaling pass as every other process.
+
+Imports every lower layer. Start with `loop.py`, then `reconciler.py` (one scale set).
+"""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 
-from sprat import payload
-from sprat.config import beside, named_store
-from sprat.controller import limits, sheet
-from sprat.controller.sheet import ScaleSet, Sheet
-from sprat.errors import InvalidInput
-from sprat.record import Record
+from sprat.config.project_file import beside, named_store
+from sprat.controller import config_file, limits
+from sprat.controller.config_file import ScaleSet, Sheet
+from sprat.core import payload
+from sprat.core.errors import InvalidInput
+from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class Configuration(Record):
     url: str
     scale_sets: tuple[ScaleSet, ...]
     environment: Mapping[str, float] = {}  # limits that beat those of every scale set
-    config_ttl_seconds: float = sheet.CONFIG_TTL_SECONDS
-    lease_seconds: float = sheet.LEASE_SECONDS
+    config_ttl_seconds: float = config_file.CONFIG_TTL_SECONDS
+    lease_seconds: float = config_file.LEASE_SECONDS
     drain_deadline_seconds: float | None = None
     warnings: tuple[str, ...] = ()
 
@@ -44,7 +44,7 @@ def load(
     """Read the file (None: the usual one, if it is there) and the environment. `url` is the
     store's, from the command line."""
     is_there = path is not None or os.path.exists(FILE)
-    found = sheet.read(path or FILE) if is_there else Sheet()
+    found = config_file.read(path or FILE) if is_there else Sheet()
     if found.store is not None:
         found = found.replace(store=beside(found.store, os.path.dirname(path or "")))
     warnings = list(found.warnings)

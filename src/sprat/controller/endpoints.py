@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from sprat.controller import figures
-from sprat.listening import BoundedRequest, BoundedServer
+from sprat.controller import metrics
+from sprat.core.http_listener import BoundedRequest, BoundedServer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class _Request(BoundedRequest):
             sets = [one.as_dict() for one in controller.figures()]
             self.say_json(200 if is_ready else 503, {"ready": is_ready, "scale_sets": sets})
         elif path == "/metrics":
-            self.say(200, figures.text(controller.figures()), PROMETHEUS)
+            self.say(200, metrics.text(controller.figures()), PROMETHEUS)
         else:
             self.say_json(404, {"error": "GET /healthz, /readyz or /metrics"})
 

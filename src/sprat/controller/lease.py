@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import time
 
-from sprat import jsontext
-from sprat.scale_set import KIND
+from sprat.core import jsontext
+from sprat.fleet.controller_lease import KIND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from sprat.backend import Backend
-    from sprat.model import Document
+    from sprat.core.model import Document
+    from sprat.store.backend import Backend
 
 PARTS = 3  # a leader renews so often in the time that its lease lasts
 

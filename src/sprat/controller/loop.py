@@ -13,24 +13,25 @@ import threading
 import time
 import traceback
 
-from sprat import payload, settings
-from sprat.client import pause_after
-from sprat.controller.keeper import Keeper
+from sprat.config import settings
+from sprat.controller.reconciler import Keeper
 from sprat.controller.remote import Remote
-from sprat.controller.watch import Watch
-from sprat.errors import SpratError, StoreUnavailable
-from sprat.signals import Signals
-from sprat.store import open_store
+from sprat.controller.work_watch import Watch
+from sprat.core import payload
+from sprat.core.errors import SpratError, StoreUnavailable
+from sprat.store.open_store import open_store
+from sprat.worker.client import pause_after
+from sprat.worker.signals import Signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sprat.controller.config_file import ScaleSet
     from sprat.controller.configuration import Configuration
-    from sprat.controller.figures import Figures
-    from sprat.controller.keeper import Passed
-    from sprat.controller.sheet import ScaleSet
-    from sprat.store import Store
+    from sprat.controller.metrics import Figures
+    from sprat.controller.reconciler import Passed
+    from sprat.store.store import Store
 
 LOOK_UP_SECONDS = 0.25  # a signal is noticed within this
 NEW_POOLS_SECONDS = 15.0  # between two looks for pools that came or went

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 
-from sprat import percent
-from sprat.client import Routes
 from sprat.controller import limits
-from sprat.errors import SpratError
-from sprat.record import Record
+from sprat.core import percent_encoding
+from sprat.core.errors import SpratError
+from sprat.core.record import Record
+from sprat.worker.client import Routes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class Remote:
         return answer.said
 
     def _ask(self, tenant: str, group: str) -> dict[str, float]:
-        path = f"/scale-sets/{percent.quoted(tenant)}/{percent.quoted(group)}/config"
+        path = (
+            f"/scale-sets/{percent_encoding.quoted(tenant)}/{percent_encoding.quoted(group)}/config"
+        )
         said = self._routes.call("GET", path)
         return {name: limits.number(name, said[name]) for name in limits.NAMES if name in said}

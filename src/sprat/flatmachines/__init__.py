@@ -9,7 +9,7 @@ its pool allows. `python -m sprat.flatmachines` runs a machine with all of them.
 
 from __future__ import annotations
 
-from sprat.errors import MissingExtra
+from sprat.core.errors import MissingExtra
 
 try:
     from sprat.flatmachines.backends import Backends, Registration, Work

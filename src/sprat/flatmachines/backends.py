@@ -15,16 +15,16 @@ from datetime import UTC, datetime
 from flatmachines.distributed import WorkerFilter, WorkerRecord, WorkerRegistration
 from flatmachines.work import WorkItem
 
-from sprat import model
-from sprat.errors import InvalidInput, UnknownWorker
+from sprat.core import model
+from sprat.core.errors import InvalidInput, UnknownWorker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from sprat.pool import WorkPool
-    from sprat.store import Store
+    from sprat.store.pool import WorkPool
+    from sprat.store.store import Store
 
 # flatmachines sends heartbeats between states, and takes who sent none for a minute for stale.
 LEASE_SECONDS = 120.0

@@ -15,16 +15,17 @@ import threading
 from flatmachines import DistributedWorkerHooks, HooksRegistry
 from flatmachines.distributed import WorkerRegistration
 
-from sprat import checker, model
-from sprat.errors import SpratError
+from sprat.core import model
+from sprat.core.errors import SpratError
 from sprat.flatmachines import launching
 from sprat.flatmachines.backends import LEASE_SECONDS, Backends
+from sprat.fleet import checker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
     Context = dict[str, Any]
 

@@ -10,14 +10,14 @@ import tempfile
 
 from flatmachines.actions import InlineInvoker
 
-from sprat import checker
 from sprat.flatmachines import launching
+from sprat.fleet import checker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 log = logging.getLogger("sprat")
 

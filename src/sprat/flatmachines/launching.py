@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import sys
 
-from sprat import checker, jsontext, model
-from sprat.launchers.process import environment, run_apart
-from sprat.record import Record
+from sprat.core import jsontext, model
+from sprat.core.record import Record
+from sprat.fleet import checker
+from sprat.launchers.process.launcher import environment, run_apart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 POLICY = "flatmachines"
 

@@ -13,12 +13,13 @@ import sys
 
 from flatmachines import FlatMachine
 
-from sprat import config, payload
-from sprat.errors import InvalidInput, SpratError
+from sprat.config import project_file
+from sprat.core import payload
+from sprat.core.errors import InvalidInput, SpratError
+from sprat.core.jsontext import printable
 from sprat.flatmachines.hooks import registry
 from sprat.flatmachines.invoker import SpratInvoker
-from sprat.jsontext import printable
-from sprat.store import open_store
+from sprat.store.open_store import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from flatmachines import HooksRegistry
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 
 def run(
@@ -107,7 +108,7 @@ def _run(asked: argparse.Namespace) -> Any:
     path = os.path.abspath(asked.config)
     if not os.path.exists(path):
         raise InvalidInput(f"there is no machine {asked.config}")
-    url = config.store_url(asked.url, os.environ)
+    url = project_file.store_url(asked.url, os.environ)
     if asked.directory:
         os.chdir(asked.directory)
     sys.path.insert(0, os.getcwd())

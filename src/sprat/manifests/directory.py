@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 from sprat.manifests.parts import HEADER
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 
 MAX_LABEL_CHARS = 63
 MAX_SUBDOMAIN_CHARS = 253

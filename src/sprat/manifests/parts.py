@@ -7,7 +7,7 @@ an overlay can choose another one: kustomize puts it in, also where a role bindi
 
 from __future__ import annotations
 
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 from sprat.manifests import (
     controller,
     hpa,

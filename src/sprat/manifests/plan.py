@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 
-from sprat import payload
-from sprat.errors import InvalidInput
+from sprat.core import payload
+from sprat.core.errors import InvalidInput
+from sprat.core.record import Record
 from sprat.launchers.kubernetes.names import POOL, label_of
 from sprat.manifests import names
-from sprat.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sprat.launchers.kubernetes import rbac
+from sprat.launchers.kubernetes.options import POD
 from sprat.manifests.plan import CONTROLLER, WORKER, Plan, metadata, name
-from sprat.placement.kubernetes import POD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

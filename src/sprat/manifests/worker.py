@@ -7,7 +7,7 @@ and leaves, if the job takes no longer than GRACE_SECONDS.
 
 from __future__ import annotations
 
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 from sprat.launchers.kubernetes.pods import before_stop
 from sprat.manifests import names, pod
 from sprat.manifests.plan import WORKER, Plan, labels, metadata, name

@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
-from sprat import environment
-from sprat.errors import InvalidInput
-from sprat.record import Record
+from sprat.config import environment
+from sprat.core.errors import InvalidInput
+from sprat.core.record import Record
 from sprat.scaling.options import MAX_WORKERS
 
 TYPE_CHECKING = False

@@ -3,9 +3,9 @@ is drained even where all are busy; each finishes its job."""
 
 from __future__ import annotations
 
-from sprat.errors import InvalidInput
-from sprat.model import Decision, PoolSettings, Snapshot
-from sprat.record import Record
+from sprat.core.errors import InvalidInput
+from sprat.core.model import Decision, PoolSettings, Snapshot
+from sprat.core.record import Record
 from sprat.scaling import options, sizing
 
 NAME = "fixed"

@@ -4,8 +4,8 @@ ceil((waiting + running) * (1 + headroom_percent / 100)).
 
 from __future__ import annotations
 
-from sprat.model import Decision, PoolSettings, Snapshot
-from sprat.record import Record
+from sprat.core.model import Decision, PoolSettings, Snapshot
+from sprat.core.record import Record
 from sprat.scaling import options, sizing
 
 NAME = "headroom"

@@ -6,8 +6,8 @@ Latency is the 95th percentile of waiting plus that of running, over the jobs of
 
 from __future__ import annotations
 
-from sprat.model import Decision, PoolSettings, Snapshot
-from sprat.record import Record
+from sprat.core.model import Decision, PoolSettings, Snapshot
+from sprat.core.record import Record
 from sprat.scaling import engine, options, sizing
 from sprat.scaling.presets import preset
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

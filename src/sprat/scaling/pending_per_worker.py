@@ -8,8 +8,8 @@ backlog: the busy ones stay, and beside them as many as the waiting items need.
 
 from __future__ import annotations
 
-from sprat.model import Decision, PoolSettings, Snapshot
-from sprat.record import Record
+from sprat.core.model import Decision, PoolSettings, Snapshot
+from sprat.core.record import Record
 from sprat.scaling import options, sizing
 
 NAME = "pending-per-worker"

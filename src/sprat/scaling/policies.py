@@ -4,38 +4,32 @@ A policy is a module with a NAME, a record `Options` with its defaults, CHECKS f
 `decide(seen, settings)`, a pure function. It may have more: `check(settings)` looks at all settings
 together; `is_needed`, `look_again_in`, `wants_history` and `leaves_when_idle` (or the constant
 LEAVES_WHEN_IDLE) are as below; REMEMBERS and HISTORY_SECONDS say what it wants to see besides the
-snapshot (see insight.py). A module is imported when a pool asks for it: workers are short-lived.
+snapshot (see policy_input.py). A module is imported when a pool asks for it: workers are short
+lived.
 """
 
 from __future__ import annotations
 
-from sprat.errors import InvalidInput
-from sprat.scaling.brake import SATURATED_PAUSE_SECONDS, spared
+from sprat.core import extensions
+from sprat.core.errors import InvalidInput
+from sprat.scaling.launch_backoff import SATURATED_PAUSE_SECONDS, spared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from sprat.model import Decision, PoolSettings, Snapshot
+    from sprat.core.model import Decision, PoolSettings, Snapshot
 
-HOMES = {
-    "slo": "slo",
-    "queue-depth": "queue_depth",
-    "pending-per-worker": "pending_per_worker",
-    "headroom": "headroom",
-    "step": "step",
-    "latency": "latency",
-    "fixed": "fixed",
-}
+NAMES = extensions.names("policy")
 
 
 def find(name: object) -> Any:
     """The module of a policy, or InvalidInput."""
-    if not isinstance(name, str) or name not in HOMES:
+    if not isinstance(name, str) or name not in NAMES:
         from sprat.scaling.options import nearest
 
-        raise InvalidInput(f"there is no policy {name!r}{nearest(name, HOMES)}")
-    return __import__(f"sprat.scaling.{HOMES[name]}", fromlist=["decide"])
+        raise InvalidInput(f"there is no policy {name!r}{nearest(name, NAMES)}")
+    return extensions.load("policy", name)
 
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 from sprat.scaling.engine import EngineConfig
 from sprat.scaling.options import nearest
 

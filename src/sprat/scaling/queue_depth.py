@@ -5,9 +5,9 @@ It only ever adds: its workers leave by themselves when there is nothing left to
 
 from __future__ import annotations
 
-from sprat.model import Decision, PoolSettings, Snapshot
-from sprat.record import Record
-from sprat.scaling.brake import braked, pause_left
+from sprat.core.model import Decision, PoolSettings, Snapshot
+from sprat.core.record import Record
+from sprat.scaling.launch_backoff import braked, pause_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

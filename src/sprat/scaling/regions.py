@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import heapq
 
-from sprat.errors import InvalidInput
-from sprat.record import Record
+from sprat.core.errors import InvalidInput
+from sprat.core.record import Record
 from sprat.scaling.engine import ScaleDecision, ScaleDirection
 from sprat.scaling.options import number, whole
 

@@ -7,10 +7,10 @@ except above the maximum, growth is immediate, and shrinking waits for its delay
 
 from __future__ import annotations
 
-from sprat.model import Decision, PoolSettings, Snapshot
-from sprat.record import Record
-from sprat.scaling import victims
-from sprat.scaling.brake import braked
+from sprat.core.model import Decision, PoolSettings, Snapshot
+from sprat.core.record import Record
+from sprat.scaling import drain_order
+from sprat.scaling.launch_backoff import braked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Want(Record):
 
 def busy(seen: Snapshot) -> int:
     """How many workers of the fleet have work."""
-    return sum(victims.is_busy(worker) for worker in victims.fleet(seen.workers))
+    return sum(drain_order.is_busy(worker) for worker in drain_order.fleet(seen.workers))
 
 
 def decision(policy: str, seen: Snapshot, settings: PoolSettings, want: Want) -> Decision:
@@ -80,7 +80,7 @@ def _drain(
     if excess > 0:
         reason = f"{reason}; {excess} more than the maximum {settings.max_workers}"
     going = surplus if left <= 0 else max(0, excess)
-    return victims.choose(seen.workers, going, spare_busy=excess <= 0), reason
+    return drain_order.choose(seen.workers, going, spare_busy=excess <= 0), reason
 
 
 def delay_left(seen: Snapshot, delay_seconds: float) -> float:

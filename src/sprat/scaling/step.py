@@ -8,9 +8,9 @@ Beyond the last range its number goes on.
 
 from __future__ import annotations
 
-from sprat.errors import InvalidInput
-from sprat.model import Decision, PoolSettings, Snapshot
-from sprat.record import Record
+from sprat.core.errors import InvalidInput
+from sprat.core.model import Decision, PoolSettings, Snapshot
+from sprat.core.record import Record
 from sprat.scaling import options, sizing
 
 TYPE_CHECKING = False

@@ -7,13 +7,13 @@ without it, and as many places fewer. Above the maximum the suspended leave firs
 
 from __future__ import annotations
 
-from sprat.scaling import victims
+from sprat.scaling import drain_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from sprat.model import Decision, PoolSettings, Snapshot
+    from sprat.core.model import Decision, PoolSettings, Snapshot
 
 
 def without(seen: Snapshot) -> Snapshot:
@@ -25,8 +25,8 @@ def without(seen: Snapshot) -> Snapshot:
 def decide(policy: Any, seen: Snapshot, settings: PoolSettings) -> Decision:
     """What the policy makes of the others, in the room that these leave."""
     high, away = settings.max_workers, seen.suspended
-    excess = len(victims.fleet(seen.workers)) - high
-    leaving = victims.choose(away, excess, spare_busy=True)
+    excess = len(drain_order.fleet(seen.workers)) - high
+    leaving = drain_order.choose(away, excess, spare_busy=True)
     staying = len(away) - len(leaving)
     room = max(0, high - staying)
     narrowed = settings.replace(max_workers=room, min_workers=min(settings.min_workers, room))

@@ -13,7 +13,7 @@ from array import array
 from collections import OrderedDict
 from heapq import heappop, heappush
 
-from sprat.record import Record
+from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,16 +6,16 @@ workers and statistics that nobody reads would be most of the time.
 
 from __future__ import annotations
 
-from sprat import model
-from sprat.simulation.chronicle import EPOCH
+from sprat.core import model
+from sprat.simulation.statistics import EPOCH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from sprat.simulation.chronicle import Chronicle
     from sprat.simulation.fleet import Fleet
+    from sprat.simulation.statistics import Chronicle
 
 POOL = "simulated"
 

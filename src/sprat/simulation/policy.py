@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sprat import model
+from sprat.core import model
 from sprat.scaling import policies
-from sprat.simulation.chronicle import EPOCH, FINE_SECONDS, Chronicle
 from sprat.simulation.fleet import Terms
 from sprat.simulation.observation import Observation, Roll, worker_of
 from sprat.simulation.replay import replay
+from sprat.simulation.statistics import EPOCH, FINE_SECONDS, Chronicle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

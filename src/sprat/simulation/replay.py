@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from sprat.histogram import GRAIN_SECONDS
-from sprat.record import Record
+from sprat.core.histogram import GRAIN_SECONDS
+from sprat.core.record import Record
 from sprat.simulation.fleet import Fleet, Terms
 
 TYPE_CHECKING = False

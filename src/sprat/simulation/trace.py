@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.record import Record
+from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import csv
 import math
 from array import array
 
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
 from sprat.simulation.trace import Trace
 
 TYPE_CHECKING = False

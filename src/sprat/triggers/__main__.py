@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from sprat.errors import InvalidInput, SpratError
-from sprat.jsontext import printable
+from sprat.core.errors import InvalidInput, SpratError
+from sprat.core.jsontext import printable
 from sprat.triggers.function import handler
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.errors import SpratError
+from sprat.core.errors import SpratError
 from sprat.triggers import install
 from sprat.triggers.install import Entry, Installed
 

@@ -12,22 +12,23 @@ from __future__ import annotations
 import os
 import sys
 
-from sprat import checker, jsontext, model, payload, reaper
-from sprat.errors import InvalidInput, SpratError
-from sprat.launchers.process import environment, run_apart
-from sprat.record import Record
-from sprat.retry import stopped_after
-from sprat.settings import has_processor, require_processor
-from sprat.store import open_store
-from sprat.trigger import REAPER, Trigger
-from sprat.triggers import registry, storms
+from sprat.config.settings import has_processor, require_processor
+from sprat.config.trigger import REAPER, Trigger
+from sprat.core import jsontext, model, payload
+from sprat.core.errors import InvalidInput, SpratError
+from sprat.core.record import Record
+from sprat.core.retry_rules import stopped_after
+from sprat.fleet import checker, reaper
+from sprat.launchers.process.launcher import environment, run_apart
+from sprat.store.open_store import open_store
+from sprat.triggers import coalesce, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 BY_HAND = "fired"  # the event of a trigger that somebody fired
 MOST_WORKERS = 100_000
@@ -86,7 +87,7 @@ def problem(store: Store, trigger: Trigger) -> str | None:
 
 def ask(store: Store, trigger: Trigger, event: str, pool: str) -> bool:
     """Leave a mark for an event; True for the one who has to `start` or `answer` it."""
-    return storms.ask(store, _key(trigger, event, pool), limit=trigger.timeout_seconds)
+    return coalesce.ask(store, _key(trigger, event, pool), limit=trigger.timeout_seconds)
 
 
 def start(store: Store, trigger: Trigger, event: str, pool: str) -> None:
@@ -102,7 +103,7 @@ def start(store: Store, trigger: Trigger, event: str, pool: str) -> None:
 
 def answer(store: Store, trigger: Trigger, event: str, pool: str, *, pause: float = 0.0) -> int:
     """Fire as long as there are marks for it; how often."""
-    return storms.answer(
+    return coalesce.answer(
         store,
         _key(trigger, event, pool),
         lambda: report(store, trigger, event, pool),
@@ -134,7 +135,7 @@ def main() -> int:
 
 
 def _key(trigger: Trigger, event: str, pool: str) -> str:
-    return storms.key_of(trigger.name, event, pool)
+    return coalesce.key_of(trigger.name, event, pool)
 
 
 # -- what it does -------------------------------------------------------------------------------
@@ -222,7 +223,7 @@ def run_limited(
     import signal
     import subprocess
 
-    from sprat.signals import Signals
+    from sprat.worker.signals import Signals
 
     told: list[bool] = []
     try:

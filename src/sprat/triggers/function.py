@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import os
 
-from sprat import jsontext
-from sprat.config import named_store, nearest
-from sprat.errors import InvalidInput, SpratError
-from sprat.store import open_store
-from sprat.trigger import LAMBDA, Trigger
+from sprat.config.project_file import named_store, nearest
+from sprat.config.trigger import LAMBDA, Trigger
+from sprat.core import jsontext
+from sprat.core.errors import InvalidInput, SpratError
+from sprat.store.open_store import open_store
 from sprat.triggers import firing, registry, webhook
 from sprat.triggers.tick import tick
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
     Event = Mapping[str, Any]
 

@@ -14,17 +14,17 @@ import shlex
 import sys
 import time
 
-from sprat import schedule
-from sprat.errors import InvalidInput
-from sprat.record import Record
-from sprat.trigger import CRON, Trigger
+from sprat.config import schedule
+from sprat.config.trigger import CRON, Trigger
+from sprat.core.errors import InvalidInput
+from sprat.core.record import Record
 from sprat.triggers import registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 EVERY_MINUTE = "* * * * *"
 ALL = "all"  # the name of the entry that ticks for all triggers

@@ -6,7 +6,7 @@ import glob
 import itertools
 import os
 
-from sprat import schedule
+from sprat.config import schedule
 from sprat.triggers import install
 from sprat.triggers.install import Entry, Installed
 

@@ -6,15 +6,16 @@ anyway: an event that nobody waits for costs nothing.
 
 from __future__ import annotations
 
-from sprat import jsontext, payload, schedule
-from sprat.errors import InvalidInput
-from sprat.trigger import CRON, Trigger, checked
+from sprat.config import schedule
+from sprat.config.trigger import CRON, Trigger, checked
+from sprat.core import jsontext, payload
+from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 KIND = "trigger"
 DUE = "trigger-due"  # of a cron trigger: the last time that was dealt with
@@ -36,7 +37,7 @@ def find(store: Store, name: str) -> Trigger:
     found = stored(store, name)
     if found is not None:
         return found
-    from sprat.config import nearest
+    from sprat.config.project_file import nearest
 
     names = [trigger.name for trigger in every(store)]
     if not names:

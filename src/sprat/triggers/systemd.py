@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 
-from sprat import schedule
+from sprat.config import schedule
 from sprat.triggers import install
 from sprat.triggers.install import Entry, Installed
 

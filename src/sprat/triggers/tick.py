@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import time
 
-from sprat import schedule
-from sprat.record import Record
-from sprat.trigger import CRON, Trigger
-from sprat.triggers import firing, registry, storms, work_added
+from sprat.config import schedule
+from sprat.config.trigger import CRON, Trigger
+from sprat.core.record import Record
+from sprat.triggers import coalesce, firing, registry
+from sprat.triggers.events import work_added
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sprat.store import Store
+    from sprat.store.store import Store
     from sprat.triggers.firing import Fired
 
 DUE = "due"  # the event of a trigger whose time has come
@@ -86,9 +87,9 @@ def _fire(store: Store, trigger: Trigger, limit: float | None) -> Fired:
     if trigger.is_pass:
         return firing.fire(store, trigger, event=DUE, limit=limit)
     answers: list[Fired] = []
-    key = storms.key_of(trigger.name, DUE)
-    storms.ask(store, key, limit=trigger.timeout_seconds)
-    storms.answer(
+    key = coalesce.key_of(trigger.name, DUE)
+    coalesce.ask(store, key, limit=trigger.timeout_seconds)
+    coalesce.answer(
         store,
         key,
         lambda: answers.append(firing.fire(store, trigger, event=DUE, limit=limit)),

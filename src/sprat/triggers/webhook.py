@@ -18,10 +18,10 @@ import hmac
 import os
 import time
 
-from sprat import jsontext
-from sprat.errors import InvalidInput
-from sprat.record import Record
-from sprat.trigger import WEBHOOK, Trigger
+from sprat.config.trigger import WEBHOOK, Trigger
+from sprat.core import jsontext
+from sprat.core.errors import InvalidInput
+from sprat.core.record import Record
 from sprat.triggers import firing, registry
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from sprat.store import Store
+    from sprat.store.store import Store
 
 PATH = "/triggers/"
 TIMESTAMP = "Sprat-Timestamp"

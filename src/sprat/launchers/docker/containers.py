@@ -6,16 +6,16 @@ import hashlib
 import os
 import re
 
-from sprat.errors import InvalidInput
-from sprat.placement.docker import Options, size
-from sprat.record import Record
+from sprat.core.errors import InvalidInput
+from sprat.core.record import Record
+from sprat.launchers.docker.options import Options, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from sprat.model import PoolSettings
+    from sprat.core.model import PoolSettings
 
 POOL = "sprat.pool"
 WORKER = "sprat.worker"

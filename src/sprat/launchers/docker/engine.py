@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sprat.errors import MissingExtra, SpratError
+from sprat.core.errors import MissingExtra, SpratError
+from sprat.core.record import Record
 from sprat.launchers.docker import containers
-from sprat.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

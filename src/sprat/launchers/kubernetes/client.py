@@ -6,8 +6,8 @@ import functools
 import hashlib
 import os
 
-from sprat.errors import InvalidInput, MissingExtra, SpratError
-from sprat.record import Record
+from sprat.core.errors import InvalidInput, MissingExtra, SpratError
+from sprat.core.record import Record
 
 try:
     import httpx2

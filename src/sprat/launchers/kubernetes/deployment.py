@@ -8,13 +8,13 @@ costs (1.22 and later) they say the same. Should it choose wrongly all the same,
 
 from __future__ import annotations
 
-from sprat import model
-from sprat.errors import InvalidInput
+from sprat.core import model
+from sprat.core.errors import InvalidInput
+from sprat.core.record import Record
 from sprat.launchers.kubernetes import reasons
 from sprat.launchers.kubernetes.client import DEPLOYMENT, POD, SCALE, Refused
-from sprat.launchers.kubernetes.tending import age
-from sprat.record import Record
-from sprat.seat import is_for
+from sprat.launchers.kubernetes.reconcile import age
+from sprat.worker.standby_worker import is_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.launchers.kubernetes.client import Cluster
-    from sprat.placement.kubernetes import Options
+    from sprat.launchers.kubernetes.options import Options
 
     Pods = Mapping[str, Mapping[str, Any]]
 

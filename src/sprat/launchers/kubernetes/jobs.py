@@ -5,11 +5,11 @@ A Job makes its pod itself, so a quota is not told when it is made: it is found 
 
 from __future__ import annotations
 
-from sprat import model
+from sprat.core import model
 from sprat.launchers.kubernetes.client import EVENT
 from sprat.launchers.kubernetes.names import name_of
 from sprat.launchers.kubernetes.pods import Order, labels, pod_template_of
-from sprat.launchers.kubernetes.tending import age, label, moment
+from sprat.launchers.kubernetes.reconcile import age, label, moment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from sprat.placement.kubernetes import LABEL_VALUE
+from sprat.launchers.kubernetes.options import LABEL_VALUE
 
 POOL = "sprat/pool"
 WORKER = "sprat/worker"

@@ -6,7 +6,9 @@ command, our variables and the restart policy.
 
 from __future__ import annotations
 
-from sprat.errors import InvalidInput
+from sprat.core.errors import InvalidInput
+from sprat.core.record import Record
+from sprat.launchers.kubernetes import pod_template
 from sprat.launchers.kubernetes.names import (
     POOL,
     STORE,
@@ -16,15 +18,13 @@ from sprat.launchers.kubernetes.names import (
     name_of,
     store_mark,
 )
-from sprat.placement import pod_template
-from sprat.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from sprat.placement.kubernetes import Options
+    from sprat.launchers.kubernetes.options import Options
 
 HERE = ("localhost", "127.", "[::1]")
 HAND_BACK_SECONDS = 10  # before the grace is over: Kubernetes itself leaves two

@@ -5,7 +5,7 @@ The tests compare it with the requests that are really made.
 
 from __future__ import annotations
 
-from sprat.placement.kubernetes import DEPLOYMENT, JOB, POD
+from sprat.launchers.kubernetes.options import DEPLOYMENT, JOB, POD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from sprat.record import Record
+from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

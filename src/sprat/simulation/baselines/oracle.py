@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 
-from sprat.record import Record
+from sprat.core.record import Record
 from sprat.simulation.replay import Outcome, summary
 
 TYPE_CHECKING = False

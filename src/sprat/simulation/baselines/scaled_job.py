@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from sprat.errors import InvalidInput
-from sprat.record import Record
+from sprat.core.errors import InvalidInput
+from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

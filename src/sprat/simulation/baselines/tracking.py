@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from sprat.record import Record
+from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

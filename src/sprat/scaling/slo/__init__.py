@@ -1,0 +1,4 @@
+"""The default policy: the cheapest fleet that starts, say, 95 % of the jobs within 30 seconds.
+
+Imports `core` and the rest of `scaling`. Start with `policy.py`, then `plan.py`.
+"""

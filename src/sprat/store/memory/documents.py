@@ -1,0 +1,63 @@
+"""Documents by kind and name, and token buckets."""
+
+from __future__ import annotations
+
+from sprat.core import model
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.store.memory.state import State
+
+
+def get(state: State, kind: str, name: str, now: float) -> model.Document | None:
+    found = state.documents.get((kind, name))
+    return found[0] if found is not None and found[1] > now else None
+
+
+def page(
+    state: State, kind: str, limit: int, after: str | None, now: float
+) -> list[model.Document]:
+    """Compared as bytes, as the other stores do."""
+    _forget_expired(state, now)
+    found = [document for document, _ in state.documents.values() if document.kind == kind]
+    found.sort(key=lambda document: document.name.encode())
+    if after is not None:
+        found = [document for document in found if document.name.encode() > after.encode()]
+    return found[:limit]
+
+
+def put(
+    state: State,
+    document: model.Document,
+    *,
+    gone: bool,
+    version: int | None,
+    expires_at: float,
+    now: float,
+) -> bool:
+    _forget_expired(state, now)
+    current = get(state, document.kind, document.name, now)
+    number = 0 if current is None else current.version
+    if version not in (None, number):
+        return False
+    where = (document.kind, document.name)
+    if gone:
+        state.documents.pop(where, None)
+    else:
+        state.documents[where] = (document.replace(version=number + 1), expires_at)
+    return True
+
+
+def take(state: State, name: str, amount: float, now: float, *, rate: float, burst: float) -> float:
+    tokens, at = state.buckets.get(name, (burst, now))
+    tokens = min(burst, tokens + (now - at) * rate)
+    if tokens < amount:
+        return (amount - tokens) / rate
+    state.buckets[name] = (tokens - amount, now)
+    return 0.0
+
+
+def _forget_expired(state: State, now: float) -> None:
+    expired = [where for where, (_, until) in state.documents.items() if until <= now]
+    for where in expired:
+        del state.documents[where]

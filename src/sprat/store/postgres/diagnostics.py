@@ -1,0 +1,44 @@
+"""Facts about the server for `sprat doctor`."""
+
+from __future__ import annotations
+
+import time
+
+import psycopg
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.store.postgres.connections import Connections
+    from sprat.store.postgres.transaction import Transaction
+
+FACTS = """
+SELECT current_setting('server_version'),
+       (SELECT value::int FROM sprat.meta WHERE name = 'version'),
+       current_setting('fsync'), current_setting('synchronous_commit'),
+       current_setting('full_page_writes'), current_setting('max_connections')::int,
+       current_user, sprat.clock(),
+       has_table_privilege('sprat.work_pool', 'SELECT, INSERT, UPDATE, DELETE')
+"""
+
+
+def describe(tx: Transaction, connections: Connections) -> dict[str, object]:
+    before = time.time()
+    row = tx.run(FACTS).fetchall()[0]
+    version, schema, fsync, commit, pages, most, user, now, may_write = row
+    return {
+        "kind": "postgresql",
+        "url": connections.address.shown,
+        "schema_name": connections.address.schema,
+        "driver": f"psycopg {psycopg.__version__} ({psycopg.pq.__impl__})",
+        "postgresql": version,
+        "schema": schema,
+        "synced": "every write" if fsync == "on" else "nothing: fsync is off",
+        "fsync": fsync,
+        "synchronous_commit": commit,
+        "full_page_writes": pages,
+        "max_connections": most,
+        "user": user,
+        "may_write": may_write,
+        "pooled": connections.is_pooled,
+        "clock_ahead_seconds": round(now - (before + time.time()) / 2, 3),
+    }

@@ -1,0 +1,133 @@
+"""A worker that can be reached: others may ask how it is, and an orchestrator knows where.
+
+It works like any other. What is different: it tells its address when it registers, and when it
+was forgotten (removed, or out of touch for longer than its lease) it does not leave but registers
+again, with what it finished meanwhile. A job that is somebody else's by then has been stopped
+before, as soon as a heartbeat said so or none came through.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from sprat.core import jsontext, model
+from sprat.core.errors import StoreUnavailable
+from sprat.worker.client import Client, pause_after
+from sprat.worker.health import HealthServer
+from sprat.worker.worker import LOST, TOLD_TO, Report, Worker
+
+Say = Callable[[str], None]
+Sleep = Callable[[float], object]
+
+STATUSES = {  # how a settlement is reported
+    model.COMPLETE: "completed",
+    model.FAIL: "failed",
+    model.TRANSIENT: "transient",
+    model.POISON: "poisoned",
+}
+
+
+class Reachable(Worker):
+    """A worker whose address and operation others can know."""
+
+    operation: str | None = None
+
+    def is_at(self, endpoint_url: str) -> None:
+        """Before it runs."""
+        facts = {**self._registration.metadata, "endpoint_url": endpoint_url}
+        self._registration = self._registration.replace(metadata=facts)
+
+    def run(self) -> Report:
+        """As any worker; one whose registration does not come through is lost, no error."""
+        try:
+            return super().run()
+        except StoreUnavailable:
+            return self._report(TOLD_TO if self._is_told_to_leave() else LOST)
+
+    def unsettled(self) -> list[model.Settlement]:
+        """What it finished and could tell nobody."""
+        return self._ahead.take()
+
+    def _process(self, item: model.WorkItem) -> model.Settlement | None:
+        self.operation = item.id
+        try:
+            return super()._process(item)
+        finally:
+            self.operation = None
+
+
+class Presence:
+    """Answers for the workers that it makes, one after the other, all under the same id."""
+
+    def __init__(
+        self,
+        address: str,
+        make: Callable[[], Reachable],
+        *,
+        say: Say = lambda _: None,
+        sleep: Sleep = time.sleep,
+    ) -> None:
+        self._health = HealthServer(address, self._operation)
+        self._make = make
+        self._say = say
+        self._sleep = sleep
+        self._worker: Reachable | None = None
+        self._done = Report(worker_id="", left=LOST)
+
+    @property
+    def url(self) -> str:
+        return self._health.url
+
+    def run(self, client: Client | None) -> Report:
+        """Work until there is a reason to leave other than having been forgotten. Without an
+        orchestrator nobody is there to forget it: it works as any other."""
+        self._health.start()
+        self._say(f"health at {self.url}/health")
+        try:
+            while True:
+                if client is not None:
+                    self._announce(client)
+                report = self._once(client)
+                if client is None or report.left != LOST:
+                    return self._done
+                self._say("forgotten, or out of touch for too long: registering again")
+        finally:
+            self._health.close()
+
+    def _once(self, client: Client | None) -> Report:
+        worker = self._worker = self._make()
+        worker.is_at(self.url)
+        report = worker.run()
+        self._worker = None
+        self._done = report.added_to(self._done)
+        if client is not None:
+            _report(client, worker.unsettled())
+        return report
+
+    def _announce(self, client: Client) -> None:
+        failures = 0
+        while True:
+            try:
+                client.register()  # it works on nothing: there is nothing to stop
+                return
+            except StoreUnavailable as error:
+                failures += 1
+                pause = pause_after(failures)
+                self._say(f"{error}; registering again in {pause:g} s")
+                self._sleep(pause)
+
+    def _operation(self) -> str | None:
+        worker = self._worker
+        return None if worker is None else worker.operation
+
+
+def _report(client: Client, settlements: Iterable[model.Settlement]) -> None:
+    """Keep them for the next registration. The server frees what has not begun."""
+    for one in settlements:
+        if one.outcome in STATUSES:
+            result = None if one.result is None else jsontext.loads(one.result)
+            status = STATUSES[one.outcome]
+            client.finish(
+                one.item_id, result=result, error=one.error, status=status, token=one.token
+            )

@@ -1,0 +1,78 @@
+"""What a job can reach while it runs: its item, its checkpoint, progress, and whether to stop."""
+
+from __future__ import annotations
+
+from sprat.core.errors import SpratError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from sprat.core.model import WorkItem
+    from sprat.store.pool import WorkPool
+
+
+class Stopped(BaseException):
+    """Raised in the job's thread to end it (see heartbeat_thread.py); not an Exception, so that
+    jobs do not catch it by accident."""
+
+
+class Job:
+    """One attempt at one item."""
+
+    __slots__ = ("_is_cancelled", "_pool", "item")
+
+    def __init__(
+        self, pool: WorkPool, item: WorkItem, is_cancelled: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.item = item
+        self._pool = pool
+        self._is_cancelled = is_cancelled
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first start."""
+        return self.item.attempts
+
+    @property
+    def fence(self) -> int:
+        """Grows with every claim of this item: whoever you write to can refuse a smaller one."""
+        return self.item.epoch
+
+    @property
+    def checkpoint(self) -> Any:
+        """What the attempt before saved, or None."""
+        return self.item.checkpoint
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this attempt counts no more: the item was cancelled, or given to another."""
+        return self._is_cancelled()
+
+    def save_checkpoint(self, data: Any) -> bool:
+        """Keep data for the next attempt; False when this one counts no more."""
+        return self._pool.save_checkpoint(self.item, data)
+
+    def progress(self, fraction: float, note: str | None = None) -> bool:
+        """Show how far the job is, from 0 to 1; False when this attempt counts no more."""
+        return self._pool.report_progress(self.item, fraction, note)
+
+
+_current: list[Job] = []  # a stack: an inline job may push another
+
+
+def current_job() -> Job:
+    """The job that is running in this process."""
+    if not _current:
+        raise SpratError("no job is running here: current_job() is for code that a worker runs")
+    return _current[-1]
+
+
+def run(processor: Callable[[Job], Any], job: Job) -> Any:
+    """What the processor answers to this job, which is the current one meanwhile."""
+    _current.append(job)
+    try:
+        return processor(job)
+    finally:
+        _current.pop()

@@ -1,0 +1,49 @@
+"""The lobby loses no wake-up, whatever happens between a worker's look and its seat."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from sprat.core.model import WorkerRegistration
+from sprat.server.long_poll import Lobby
+from sprat.server.quotas import KnownPools
+from sprat.server.threads import Threads
+from sprat.store.backend import WorkerRef
+from sprat.store.memory.backend import MemoryBackend
+from sprat.store.store import Store
+
+PATIENCE = 20.0
+
+
+@pytest.mark.parametrize("status", ["terminating", "terminated", "lost"])
+def test_a_worker_that_has_to_leave_while_it_takes_its_seat_is_woken(
+    monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    backend = MemoryBackend()
+    store = Store(backend)
+    store.pool("papers").configure()
+    store.workers.register(WorkerRegistration(worker_id="w1"))
+    threads = Threads(2)
+    lobby = Lobby(backend, threads, KnownPools(backend))
+    look = backend.worker
+
+    def ends_after_the_look(worker_id: str) -> object:
+        record = look(worker_id)
+        monkeypatch.setattr(backend, "worker", look)
+        store.workers.update_status(worker_id, status)
+        lobby.told(worker_id)
+        return record
+
+    monkeypatch.setattr(backend, "worker", ends_after_the_look)
+
+    async def wait() -> bool:
+        async with asyncio.timeout(PATIENCE):
+            return await lobby.wait("papers", WorkerRef(worker_id="w1"), 3600.0)
+
+    try:
+        assert asyncio.run(wait()) is False
+    finally:
+        lobby.close()
+        threads.close()
