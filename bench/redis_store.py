@@ -26,7 +26,7 @@ from bench.measure import Figures, percentile, rounds, scaled
 from sprat.core.model import Settlement, WorkerRecord, WorkerRegistration
 from sprat.store.pool import WorkPool
 from sprat.store.redis.address import parse
-from sprat.store.redis.resp import Wire, pack
+from sprat.store.redis.resp import RespConnection, pack
 
 JOBS = scaled(20_000)
 SINGLES = scaled(5_000)
@@ -94,9 +94,9 @@ def await_answer(url: str) -> None:
     raise SystemExit("redis-server does not answer")
 
 
-def connect(url: str) -> Wire:
+def connect(url: str) -> RespConnection:
     address = parse(url)
-    return Wire(address, address.hosts[0])
+    return RespConnection(address, address.hosts[0])
 
 
 def server_cpu(url: str) -> float:

@@ -14,9 +14,9 @@ from sprat.core import model
 from sprat.store.pool import WorkPool
 from sprat.store.store import Store
 from sprat.worker.job import Job
-from sprat.worker.worker import CLAIM_SECONDS, Report, Worker
+from sprat.worker.worker import CLAIM_SECONDS, Worker, WorkerReport
 
-Run = Callable[..., Report]
+Run = Callable[..., WorkerReport]
 
 
 class Counted(Store):
@@ -40,7 +40,7 @@ def run(store: Store) -> Run:
 
     def run(
         processor: Callable[[Job], Any], *, used: Store | None = None, **settings: Any
-    ) -> Report:
+    ) -> WorkerReport:
         settings = {"isolation": "none", "idle_seconds": 0.05, "claim_ahead": 100, **settings}
         worker = Worker(
             used or store,

@@ -60,6 +60,11 @@ THIRD_PARTY = {
     "server": {"msgspec", "starlette", "uvicorn"},
 }
 
+# Class names that several modules have, and why
+SAME_NAME = {
+    "Options": "the options of a policy, launcher or server: found by this name",
+    "Job": "a stored job at work, and the job of an in-process pool, which its users know by this name",
+}
 VAGUE_NAMES = {"utils", "util", "helpers", "common", "manager", "misc"}
 MAX_LINES = 350
 # path under src/sprat: why it may be longer
@@ -215,6 +220,16 @@ def test_third_party_packages_stay_where_they_are_needed(module: Module) -> None
 @each_module
 def test_module_is_named_after_an_idea(module: Module) -> None:
     assert not VAGUE_NAMES & set(module.name.split("."))
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    homes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module.name)
+    twice = {name: places for name, places in homes.items() if len(places) > 1}
+    assert twice.keys() <= SAME_NAME.keys(), twice
 
 
 @each_module

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sprat.cli.arguments import Parser
+from sprat.cli.arguments import CommandParser
 from sprat.cli.completion import parser_of
 from sprat.cli.main import COMMANDS
 from sprat.config import trigger
@@ -24,9 +24,9 @@ ROW = re.compile(r"^\| `([^`]+)` \| (.*) \|$", re.MULTILINE)
 EVERYWHERE = ("--help", "--json", "--url")
 
 
-def parsers() -> dict[str, Parser]:
+def parsers() -> dict[str, CommandParser]:
     """Every command that takes options, by the name of its section."""
-    found: dict[str, Parser] = {}
+    found: dict[str, CommandParser] = {}
     for command in COMMANDS:
         parser = parser_of(command)
         if parser is not None:
@@ -41,7 +41,7 @@ def section(page: str, title: str) -> str:
     return found[1].replace("\\|", "|")
 
 
-def rows_of(parser: Parser) -> dict[str, str]:
+def rows_of(parser: CommandParser) -> dict[str, str]:
     """The rows that a command's table must have: each option as it is typed, and its help."""
     rows = {}
     for action in parser._actions:

@@ -23,7 +23,7 @@ from bench.scaling import scenarios
 from bench.scaling.grid import Setting
 from sprat.core.record import Record
 from sprat.simulation import contenders
-from sprat.simulation.replay import Outcome
+from sprat.simulation.replay import ReplayResult
 
 SOURCE = Path(sprat.__file__).parent
 PROCESSES = 2
@@ -44,7 +44,7 @@ class Task(Record):
         )
 
 
-def run(task: Task) -> tuple[Outcome, float]:
+def run(task: Task) -> tuple[ReplayResult, float]:
     """The outcome, and the processor time that it took."""
     began = time.process_time()
     conditions = task.setting.conditions(task.cold_start).replace(wait_target=task.wait_target)
@@ -53,7 +53,7 @@ def run(task: Task) -> tuple[Outcome, float]:
     return outcome, time.process_time() - began
 
 
-def run_all(tasks: Iterable[Task], cache: Path) -> dict[str, Outcome]:
+def run_all(tasks: Iterable[Task], cache: Path) -> dict[str, ReplayResult]:
     """By key. Kept ones are not run again."""
     wanted = list({task.key: task for task in tasks}.values())
     kept = _kept(cache)
@@ -78,15 +78,15 @@ def not_kept(tasks: Iterable[Task], cache: Path) -> set[tuple[str, float]]:
     return {(task.scenario, task.cold_start) for task in tasks if task.key not in kept}
 
 
-def _kept(cache: Path) -> dict[str, Outcome]:
+def _kept(cache: Path) -> dict[str, ReplayResult]:
     try:
         rows: dict[str, Any] = json.loads(cache.read_text())
     except (OSError, ValueError):
         return {}
-    return {key: Outcome(**values) for key, values in rows.items()}
+    return {key: ReplayResult(**values) for key, values in rows.items()}
 
 
-def _keep(outcomes: dict[str, Outcome], cache: Path) -> None:
+def _keep(outcomes: dict[str, ReplayResult], cache: Path) -> None:
     rows = {key: outcome.as_dict() for key, outcome in outcomes.items()}
     part = cache.with_suffix(f".{os.getpid()}")
     part.write_text(json.dumps(rows))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from bench.scaling import grid
 from bench.scaling.grid import Setting
 from sprat.core.record import Record
-from sprat.simulation.replay import Outcome
+from sprat.simulation.replay import ReplayResult
 
 # Who pays so many times what an oracle does has not sized a fleet: some settings hold all the
 # workers that are allowed, always, and so meet any target.
@@ -22,9 +22,9 @@ class Cell(Record):
     scenario: str
     cold_start: float
     wait_target: float
-    ours: Outcome
-    oracle: Outcome
-    others: Mapping[str, Outcome]  # by the setting's label
+    ours: ReplayResult
+    oracle: ReplayResult
+    others: Mapping[str, ReplayResult]  # by the setting's label
 
     @property
     def regime(self) -> str:
@@ -41,7 +41,7 @@ class Cell(Record):
         return meets(seen, self.wait_target) and seen.cost <= WASTE * self.oracle.cost
 
     @property
-    def envelope(self) -> tuple[str, Outcome] | None:
+    def envelope(self) -> tuple[str, ReplayResult] | None:
         """The cheapest setting that meets the target here, chosen in hindsight."""
         good = [one for one in self.others.items() if self.is_met_by(one[0])]
         return min(good, key=lambda one: one[1].cost) if good else None
@@ -63,7 +63,7 @@ class Cell(Record):
         return self.regime == REGIMES[2] and self.envelope is None and not self.is_met
 
 
-def meets(outcome: Outcome, wait_target: float) -> bool:
+def meets(outcome: ReplayResult, wait_target: float) -> bool:
     return outcome.wait_p95 <= wait_target
 
 

@@ -12,7 +12,7 @@ from controllers import Place
 
 from sprat.cli.main import main
 from sprat.controller import configuration, limits
-from sprat.controller.config_file import ScaleSet
+from sprat.controller.config_file import ControlledScaleSet
 from sprat.controller.reconciler import planned
 from sprat.core.errors import InvalidInput
 from sprat.core.model import PoolSettings
@@ -76,7 +76,7 @@ def test_environment_beats_overrides_beats_orchestrator_beats_defaults(
 
 
 def test_the_defaults_are_those_of_the_document() -> None:
-    assert tuple(limits.Limits()) == (0, 10, 1.0, 300.0, 30.0)
+    assert tuple(limits.ScaleSetLimits()) == (0, 10, 1.0, 300.0, 30.0)
 
 
 def test_each_number_has_its_variable() -> None:
@@ -106,7 +106,7 @@ def test_the_file_needs_only_what_the_environment_does_not_say(
     path = tmp_path / "worker-controller-config.yaml"
     path.write_text("launcher: process\n")
     found = configuration.load(None, HERE)
-    assert found.scale_sets == (ScaleSet(tenant="acme", group="gpu", launcher="process"),)
+    assert found.scale_sets == (ControlledScaleSet(tenant="acme", group="gpu", launcher="process"),)
     path.write_text("launcher: process\npool: papers\n")
     assert configuration.load(None, HERE).scale_sets[0].pool == "papers"
 
@@ -133,7 +133,7 @@ def test_scale_sets_have_what_is_above_them(tmp_path: Path) -> None:
     assert found.url == f"sqlite:///{tmp_path}/fleet.db", "beside the file"
     assert found.lease_seconds == 60.0
     first, second = found.scale_sets
-    assert first == ScaleSet(
+    assert first == ControlledScaleSet(
         pool="papers",
         group="gpu",
         launcher="process",
@@ -160,32 +160,34 @@ def test_scale_sets_have_what_is_above_them(tmp_path: Path) -> None:
 )
 def test_every_algorithm_can_be_chosen(tmp_path: Path, name: str, policy: str) -> None:
     [one] = load(tmp_path, f"launcher: process\nalgorithm: {name}\n", **HERE).scale_sets
-    made = planned(PoolSettings(), one, limits.Limits(max_replicas=4), {})
+    made = planned(PoolSettings(), one, limits.ScaleSetLimits(max_replicas=4), {})
     assert (made.policy, made.max_workers, made.min_workers) == (policy, 4, 0)
 
 
 def test_a_group_goes_by_its_queue_and_a_pool_by_its_own_policy() -> None:
     own = PoolSettings(policy="fixed", policy_options={"workers": 3})
-    of_group = planned(own, ScaleSet(group="gpu", launcher="process"), limits.Limits(), {})
+    of_group = planned(
+        own, ControlledScaleSet(group="gpu", launcher="process"), limits.ScaleSetLimits(), {}
+    )
     assert of_group.policy == "pending-per-worker"
     assert of_group.policy_options == {
         "target_pending_per_worker": 1.0,
         "scale_down_delay_seconds": 300.0,
     }
-    of_pool = planned(own, ScaleSet(launcher="process"), limits.Limits(), {})
+    of_pool = planned(own, ControlledScaleSet(launcher="process"), limits.ScaleSetLimits(), {})
     assert (of_pool.policy, of_pool.policy_options) == ("fixed", {"workers": 3})
 
 
 def test_options_of_the_algorithm_beat_what_comes_from_elsewhere() -> None:
-    wanted = ScaleSet(
+    wanted = ControlledScaleSet(
         algorithm="headroom",
         algorithm_options={"scale_down_delay_seconds": 5.0},
         launcher="process",
     )
-    remote = limits.Limits(scale_down_delay_seconds=60.0)
+    remote = limits.ScaleSetLimits(scale_down_delay_seconds=60.0)
     made = planned(PoolSettings(), wanted, remote, {})
     assert made.policy_options == {"scale_down_delay_seconds": 5.0}
-    here = limits.Limits(scale_down_delay_seconds=7.0)
+    here = limits.ScaleSetLimits(scale_down_delay_seconds=7.0)
     made = planned(PoolSettings(), wanted, here, {"scale_down_delay_seconds": 7.0})
     assert made.policy_options == {"scale_down_delay_seconds": 7.0}
 

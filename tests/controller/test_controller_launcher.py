@@ -9,7 +9,7 @@ import pytest
 from controllers import POOL, Place, ask, eventually
 
 from sprat.controller import limits
-from sprat.controller.config_file import ScaleSet
+from sprat.controller.config_file import ControlledScaleSet
 from sprat.controller.reconciler import planned
 from sprat.core.model import PoolSettings
 from sprat.launchers import option_checks
@@ -104,8 +104,10 @@ def test_what_a_container_may_reach_is_not_in_the_pools_settings(
     pool = PoolSettings(
         launcher="docker", launcher_options=REACH, command=["sh"], environment=["CLOUD_SECRET"]
     )
-    own = ScaleSet(launcher="docker", launcher_options={"image": "ours", "network": "workers"})
-    plan = planned(pool, own, limits.Limits(), {})
+    own = ControlledScaleSet(
+        launcher="docker", launcher_options={"image": "ours", "network": "workers"}
+    )
+    plan = planned(pool, own, limits.ScaleSetLimits(), {})
     options = option_checks.options("docker", plan.launcher_options)
     order = containers.order("https://far", "p", settings=plan, options=options, engine="e")
     made = containers.specification(Client, order, "w1")

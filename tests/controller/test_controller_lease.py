@@ -9,7 +9,7 @@ import pytest
 from processes import Together, at_once
 from worlds import World
 
-from sprat.controller.lease import Lease
+from sprat.controller.lease import ControllerLease
 from sprat.core.model import PoolSettings
 from sprat.fleet import controller_lease
 from sprat.store.open_store import open_store
@@ -19,8 +19,8 @@ Advance = Callable[[float], None]
 SECONDS = 15.0
 
 
-def lease(store: Store, holder: str, name: str = "papers/gpu") -> Lease:
-    return Lease(store.backend, name, holder=holder, seconds=SECONDS)
+def lease(store: Store, holder: str, name: str = "papers/gpu") -> ControllerLease:
+    return ControllerLease(store.backend, name, holder=holder, seconds=SECONDS)
 
 
 def told() -> dict[str, object]:
@@ -67,7 +67,7 @@ def test_who_gives_it_up_lets_another_have_it_at_once(store: Store) -> None:
 def test_a_lease_counts_from_before_it_was_asked_for(store: Store) -> None:
     now = [100.0]
     backend = store.backend
-    held = Lease(backend, "papers", holder="a", seconds=SECONDS, clock=lambda: now[0])
+    held = ControllerLease(backend, "papers", holder="a", seconds=SECONDS, clock=lambda: now[0])
 
     def slowly() -> dict[str, object]:
         now[0] += 10.0
@@ -109,7 +109,7 @@ class Forgetful:
 
 
 def test_a_lost_answer_is_not_a_lost_lease(store: Store) -> None:
-    held = Lease(Forgetful(store), "papers", holder="a", seconds=SECONDS)  # type: ignore[arg-type]
+    held = ControllerLease(Forgetful(store), "papers", holder="a", seconds=SECONDS)  # type: ignore[arg-type]
     assert held.hold(told)
     assert held.is_held
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from servers.orchestrator import OPEN, Served, serving
 
-from sprat.controller.lease import Lease
+from sprat.controller.lease import ControllerLease
 from sprat.core.errors import SpratError
 from sprat.server import keys
 from sprat.store.memory.backend import MemoryBackend
@@ -39,7 +39,7 @@ def test_a_controller_keeps_its_lease_and_reads_nothing_else(
     served: Served, store: Store, monkeypatch: pytest.MonkeyPatch, tenant: str | None
 ) -> None:
     remote = opened(served, store, monkeypatch, "controller", tenant)
-    held = Lease(remote.backend, "papers", holder="a", seconds=15.0)
+    held = ControllerLease(remote.backend, "papers", holder="a", seconds=15.0)
     assert held.hold(lambda: {"group": None})
     remote.backend.put("scaling", "papers/", "{}", None, None)
     assert remote.backend.document("scaling", "papers/") is not None
@@ -54,7 +54,7 @@ def test_a_controller_keeps_its_lease_and_reads_nothing_else(
 def test_a_worker_reads_what_its_controller_goes_by_and_changes_nothing(
     served: Served, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Lease(store.backend, "papers", holder="a", seconds=15.0).hold(lambda: {"group": None})
+    ControllerLease(store.backend, "papers", holder="a", seconds=15.0).hold(lambda: {"group": None})
     remote = opened(served, store, monkeypatch, "worker", None)
     assert remote.backend.document("controller", "papers") is not None
     with pytest.raises(SpratError):
@@ -69,5 +69,5 @@ def test_one_tenants_lease_is_not_anothers(
     ours = opened(served, store, monkeypatch, "controller", "acme")
     theirs = opened(served, store, monkeypatch, "controller", "umbrella")
     for remote, holder in ((ours, "a"), (theirs, "b")):
-        held = Lease(remote.backend, "papers", holder=holder, seconds=15.0)
+        held = ControllerLease(remote.backend, "papers", holder=holder, seconds=15.0)
         assert held.hold(lambda: {"group": None})

@@ -17,7 +17,7 @@ from servers.redis import RedisServer, free_port, program
 from sprat.core.errors import InvalidInput, StoreUnavailable
 from sprat.store.open_store import open_store
 from sprat.store.redis.address import parse
-from sprat.store.redis.resp import Wire
+from sprat.store.redis.resp import RespConnection
 
 SECRET = "s3cr3t@/:"
 
@@ -132,7 +132,7 @@ def sentinel(place: Path, master: int) -> Iterator[int]:
 def answers(url: str) -> bool:
     address = parse(url)
     try:
-        Wire(address, address.hosts[0]).close()
+        RespConnection(address, address.hosts[0]).close()
     except OSError:
         return False
     return True
@@ -225,7 +225,7 @@ def test_password_file_is_read_at_each_connection(
 
 def change_password(server: RedisServer, old: str, new: str) -> None:
     address = parse(server.url.replace("127", f":{old}@127"))
-    wire = Wire(address, address.hosts[0])
+    wire = RespConnection(address, address.hosts[0])
     wire.greet(address)
     wire.ask("CONFIG", "SET", "requirepass", new)
     wire.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")

@@ -12,7 +12,7 @@ from servers.redis import RedisServer
 from sprat.core.model import WorkerRegistration
 from sprat.store.open_store import open_store
 from sprat.store.redis.address import parse
-from sprat.store.redis.client import Link
+from sprat.store.redis.client import RedisClient
 from sprat.store.store import Store
 
 
@@ -33,17 +33,17 @@ def store(server: RedisServer) -> Iterator[Store]:
 
 
 @pytest.fixture
-def link(server: RedisServer) -> Iterator[Link]:
-    link = Link(parse(server.url))
+def link(server: RedisServer) -> Iterator[RedisClient]:
+    link = RedisClient(parse(server.url))
     yield link
     link.close()
 
 
-def listed(link: Link) -> int:
+def listed(link: RedisClient) -> int:
     return int(link.ask("ZCARD", f"{link.address.tag}:pool:papers:waiting"))
 
 
-def test_nobody_stays_on_the_list(server: RedisServer, store: Store, link: Link) -> None:
+def test_nobody_stays_on_the_list(server: RedisServer, store: Store, link: RedisClient) -> None:
     pool = store.pool("papers")
     assert not pool.wait("w1", seconds=0.01)
     assert listed(link) == 0, "its time was up"
@@ -57,7 +57,7 @@ def test_nobody_stays_on_the_list(server: RedisServer, store: Store, link: Link)
     assert (woken, listed(link)) == ([True], 0)
 
 
-def test_a_ring_for_an_earlier_wait_is_not_taken_for_work(store: Store, link: Link) -> None:
+def test_a_ring_for_an_earlier_wait_is_not_taken_for_work(store: Store, link: RedisClient) -> None:
     pool = store.pool("papers")
     assert not pool.wait("w1", seconds=0.01)
     (bell,) = link.ask("PUBSUB", "CHANNELS", f"{link.address.tag}:bell:*")

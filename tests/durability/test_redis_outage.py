@@ -16,7 +16,7 @@ from sprat.core.model import WorkerRecord, WorkerRegistration, WorkItem
 from sprat.store.backend import ClaimRef, WorkerRef
 from sprat.store.open_store import open_store
 from sprat.store.redis import client as link
-from sprat.store.redis.client import Link
+from sprat.store.redis.client import RedisClient
 from sprat.store.store import Store
 
 LEASE = 1000.0
@@ -76,7 +76,7 @@ def test_a_claim_whose_answer_was_given_up_is_found_by_the_next(
         pool.push_many(range(10))
         with monkeypatch.context() as patched:
             patched.setattr(link, "PATIENCE_SECONDS", -1.0)
-            patched.setattr(Link, "_once", without_answer(Link._once))
+            patched.setattr(RedisClient, "_once", without_answer(RedisClient._once))
             with pytest.raises(StoreUnavailable):
                 pool.claim_many("w1", 4)
         assert pool.counts().claimed == 4
@@ -90,7 +90,7 @@ def test_a_claim_whose_answer_was_given_up_is_found_by_the_next(
 def without_answer(once: Callable[..., object]) -> Callable[..., object]:
     """Carries out a command, and loses its answer."""
 
-    def lossy(self: Link, *about: object) -> object:
+    def lossy(self: RedisClient, *about: object) -> object:
         once(self, *about)
         raise OSError("the connection is lost")
 

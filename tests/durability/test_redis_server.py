@@ -31,8 +31,8 @@ from sprat.core.model import WorkerRegistration
 from sprat.store.backend import ClaimRef, WorkerRef
 from sprat.store.open_store import open_store
 from sprat.store.redis import client, diagnostics
-from sprat.store.redis.client import Link
-from sprat.store.redis.resp import Wire, refuse_itself
+from sprat.store.redis.client import RedisClient
+from sprat.store.redis.resp import RespConnection, refuse_itself
 from sprat.store.store import Store
 
 SECRET = "s3cr3t@/:"
@@ -130,9 +130,9 @@ class CutReplies:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, n: int = 1) -> None:
         self.left = n
-        read = Wire.read
+        read = RespConnection.read
 
-        def cut(wire: Wire) -> object:
+        def cut(wire: RespConnection) -> object:
             answer = read(wire)
             if self.left:
                 self.left -= 1
@@ -140,7 +140,7 @@ class CutReplies:
                 raise ConnectionResetError("cut by the test")
             return answer
 
-        monkeypatch.setattr(Wire, "read", cut)
+        monkeypatch.setattr(RespConnection, "read", cut)
 
 
 def test_claim_whose_reply_was_lost_strands_nothing(
@@ -505,7 +505,7 @@ def wait_for_replica(url: str) -> None:
     end = time.monotonic() + 60
     while True:
         try:
-            wire = Wire(address, address.hosts[0])
+            wire = RespConnection(address, address.hosts[0])
             found = wire.ask("SENTINEL", "REPLICAS", "fleet")
             wire.close()
             if found:
@@ -563,4 +563,4 @@ def test_closed_store_says_so(server: RedisServer) -> None:
     store.close()
     with pytest.raises(StoreUnavailable, match="was closed"):
         store.pool("papers").push("one")
-    assert isinstance(store.backend._link, Link)  # type: ignore[attr-defined]
+    assert isinstance(store.backend._link, RedisClient)  # type: ignore[attr-defined]

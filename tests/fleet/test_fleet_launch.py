@@ -10,7 +10,7 @@ import pytest
 from fleets import Fleet, eventually
 
 from sprat.core.model import Decision, WorkerRegistration
-from sprat.launchers.process.store_proxy import Clerk, begin
+from sprat.launchers.process.store_proxy import StoreProxy, begin
 from sprat.worker.processor import Outcome
 from sprat.worker.worker import Worker
 
@@ -129,7 +129,7 @@ def test_a_nest_whose_log_is_gone_says_so_in_one_sentence(
 def test_a_store_that_is_gone_is_complained_about_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clerk = Clerk(f"sqlite:///{tmp_path}/gone/fleet.db", "papers")
+    clerk = StoreProxy(f"sqlite:///{tmp_path}/gone/fleet.db", "papers")
     assert [clerk.run(begin, []) for _ in range(3)] == [None] * 3
     clerk.dismiss()
     assert capsys.readouterr().err == (

@@ -39,7 +39,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str, str]]:
     found: set[tuple[str, str, str]] = set()
     do = client.Cluster._do
 
-    def noted(self: Any, verb: str, kind: client.Kind, step: Callable[[], Any]) -> Any:
+    def noted(self: Any, verb: str, kind: client.ObjectKind, step: Callable[[], Any]) -> Any:
         found.add((kind.group, kind.resource, verb))
         return do(self, verb, kind, step)
 

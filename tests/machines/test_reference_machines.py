@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sprat.machines import schema
-from sprat.machines.definition import Settings
+from sprat.machines.definition import MachineSettings
 from sprat.machines.filters import FILTERS, METHODS
 from sprat.machines.library import parse
 from sprat.machines.runtime.actions import ACTIONS
@@ -30,7 +30,7 @@ def section(title: str) -> str:
     [
         ("File", schema.TOP),
         ("data", schema.DATA),
-        ("settings", Settings._names),
+        ("settings", MachineSettings._names),
         ("States", schema.STATE),
         ("Actions", ACTIONS),
         ("Hooks", schema.EVENTS),
@@ -61,7 +61,9 @@ def test_the_defaults_are_those_of_the_code() -> None:
     said = dict(re.findall(r"^\| `(\w+)` \| (\S+) \|", section("settings"), re.MULTILINE))
     assert said.pop("backends") == "none"
     assert said == {
-        name: str(value or "none") for name, value in Settings._defaults.items() if name in said
+        name: str(value or "none")
+        for name, value in MachineSettings._defaults.items()
+        if name in said
     }
 
 

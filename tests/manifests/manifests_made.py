@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from sprat.launchers import option_checks
-from sprat.launchers.kubernetes.pods import Order, check_reach, pod
+from sprat.launchers.kubernetes.pods import PodOrder, check_reach, pod
 from sprat.manifests import controller, parts
-from sprat.manifests.plan import Plan, Way
+from sprat.manifests.plan import Destination, ManifestPlan
 from sprat.triggers.install import Entry
 
 Object = dict[str, Any]
 
-PLAN = Plan(
+PLAN = ManifestPlan(
     namespace="work",
     image="registry.example/app:1",
     pools=("papers", "Under_Score." + "x" * 100),
-    ways=(Way(cidr="10.0.0.0/8", port=5432), Way(cidr="2001:db8::/32")),
+    ways=(Destination(cidr="10.0.0.0/8", port=5432), Destination(cidr="2001:db8::/32")),
 )
 TICK = ("python", "-m", "sprat", "triggers", "tick", "nightly", "--wait", "30")
 ENTRIES = [
@@ -27,7 +27,7 @@ ENTRIES = [
 EVERY_PART = [name for name in parts.NAMES if name != parts.ALL]
 
 
-def part(name: str, plan: Plan = PLAN) -> list[Object]:
+def part(name: str, plan: ManifestPlan = PLAN) -> list[Object]:
     """The objects of one part, in their namespace."""
     made = parts.build(plan, [name], ENTRIES)
     items: list[Object] = parts.listed(plan, made)["items"]
@@ -56,6 +56,8 @@ def launched() -> Object:
     made = controller.configuration(PLAN)
     options = option_checks.options(made["launcher"], made["launcher_options"])
     url = made["orchestrator_url"]
-    order = Order(url=url, pool="papers", options=options, namespace="work", mark="m", has_key=True)
+    order = PodOrder(
+        url=url, pool="papers", options=options, namespace="work", mark="m", has_key=True
+    )
     check_reach(order)
     return pod(order, "w-1")

@@ -7,7 +7,7 @@ import pytest
 from manifests_made import EVERY_PART, PLAN, Object, everything, launched, part, shown
 
 from sprat.manifests import keda, parts, worker
-from sprat.manifests.plan import Plan
+from sprat.manifests.plan import ManifestPlan
 
 OLDEST, NEWEST = "1.29", kubernetes_validate.latest_version()
 KUBERNETES = [one for one in everything() if not one["apiVersion"].startswith("keda.sh/")]
@@ -160,7 +160,7 @@ def test_pools_with_names_that_kubernetes_does_not_take_get_others() -> None:
     plan = PLAN.replace(pools=("a", "A", "a_b", "a.b", "a-b", "-", "x" * 128))
     names = [one["metadata"]["name"] for one in part("keda-jobs", plan)]
     assert len(set(names)) == 8
-    for one in part("keda-jobs", Plan(image="app", pools=("A",))):
+    for one in part("keda-jobs", ManifestPlan(image="app", pools=("A",))):
         kubernetes_validate.validate(
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": one["metadata"]}, OLDEST
         )

@@ -10,12 +10,12 @@ import yaml
 from manifests_made import part
 
 from sprat.manifests import network, parts, secrets
-from sprat.manifests.plan import Plan
+from sprat.manifests.plan import ManifestPlan
 
 PAGES = Path(__file__).parents[2] / "docs" / "operate"
 MANIFESTS = (PAGES / "kubernetes-manifests.md").read_text()
 SCALERS = (PAGES / "kubernetes-scalers.md").read_text()
-PLAN = Plan(image="registry.example/app:1", pools=("papers",))
+PLAN = ManifestPlan(image="registry.example/app:1", pools=("papers",))
 
 
 def shown() -> list[dict[str, Any]]:

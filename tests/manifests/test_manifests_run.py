@@ -19,12 +19,12 @@ from manifests_made import Object, part, pods
 from servers.orchestrator import serving
 
 from sprat.manifests import controller, orchestrator
-from sprat.manifests.plan import CONTROLLER_PORT, PORT, Plan
+from sprat.manifests.plan import CONTROLLER_PORT, PORT, ManifestPlan
 from sprat.server import keys
 from sprat.server.options import Options
 from sprat.store.open_store import open_store
 
-PLAN = Plan(image="app", pools=("papers",))
+PLAN = ManifestPlan(image="app", pools=("papers",))
 LISTENS = re.compile(r"on http://127\.0\.0\.1:(\d+)")
 PATIENCE = 100.0  # seconds: the machine may be busy
 

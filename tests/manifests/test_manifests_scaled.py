@@ -18,12 +18,12 @@ import pytest
 from manifests_made import part, pods
 from servers.orchestrator import serving
 
-from sprat.manifests.plan import Plan
+from sprat.manifests.plan import ManifestPlan
 from sprat.server import keys
 from sprat.server.options import Options
 from sprat.store.open_store import open_store
 
-PLAN = Plan(image="app", pools=("papers",))
+PLAN = ManifestPlan(image="app", pools=("papers",))
 OPTIONS = Options(port=0, reap_seconds=0, linger_seconds=0, shutdown_seconds=2)
 JOBS = 18
 

@@ -12,7 +12,7 @@ from sprat import open_store
 from sprat.core.errors import UnknownItem
 from sprat.core.model import WorkerRegistration
 from sprat.store.pool import WorkPool
-from sprat.store.postgres.libpq import Line
+from sprat.store.postgres.libpq import LibpqConnection
 from sprat.store.store import Store
 
 
@@ -50,7 +50,7 @@ def test_a_call_that_the_server_forgot_is_sent_again(pool: WorkPool) -> None:
 def test_what_the_server_forgot_in_part_is_prepared_under_other_names(
     mine: psycopg.Connection,
 ) -> None:
-    line = Line(mine)
+    line = LibpqConnection(mine)
     statements = [f"SELECT {n}" for n in range(3)]
 
     def often() -> list[object]:

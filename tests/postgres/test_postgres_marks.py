@@ -16,7 +16,7 @@ from sprat.core.model import WorkerRegistration
 from sprat.store.open_store import open_store
 from sprat.store.pool import WorkPool
 from sprat.store.postgres import marks
-from sprat.store.postgres.transaction import Transaction
+from sprat.store.postgres.transaction import PostgresTransaction
 from sprat.store.store import Store
 
 LEASE = 100.0
@@ -57,15 +57,17 @@ def renewals(store: Store, worker_id: str = "w1") -> int:
 def test_heartbeat_while_leases_are_renewed_is_a_sign_of_life(
     store: Store, url: str, away: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = Transaction.run
+    look = PostgresTransaction.run
 
-    def heartbeat_first(self: Transaction, statement: str, values: Sequence[Any] = ()) -> Any:
+    def heartbeat_first(
+        self: PostgresTransaction, statement: str, values: Sequence[Any] = ()
+    ) -> Any:
         if statement == marks.LIVE:
             other.workers.heartbeat("w1")
         return look(self, statement, values)
 
     with open_store(url) as other:
-        monkeypatch.setattr(Transaction, "run", heartbeat_first)
+        monkeypatch.setattr(PostgresTransaction, "run", heartbeat_first)
         assert store.workers.reap().workers == ()
     assert renewals(store) == 0
 

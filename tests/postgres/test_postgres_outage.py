@@ -14,7 +14,7 @@ from sprat.core.model import WorkerRegistration
 from sprat.store.open_store import open_store
 from sprat.store.pool import WorkPool
 from sprat.store.postgres import connections
-from sprat.store.postgres.connections import Connections, Link
+from sprat.store.postgres.connections import Session, Sessions
 from sprat.store.store import Store
 
 
@@ -22,10 +22,10 @@ from sprat.store.store import Store
 def lose_reply(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Breaks the connection after the next calls are done, before their answers arrive."""
     left = [0]
-    run = Connections._with_patience
+    run = Sessions._with_patience
 
-    def with_patience(self: Connections, action):  # type: ignore[no-untyped-def]
-        def lossy(link: Link, again: bool) -> object:
+    def with_patience(self: Sessions, action):  # type: ignore[no-untyped-def]
+        def lossy(link: Session, again: bool) -> object:
             answer = action(link, again)
             if left[0]:
                 left[0] -= 1
@@ -35,7 +35,7 @@ def lose_reply(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return run(self, lossy)
 
-    monkeypatch.setattr(Connections, "_with_patience", with_patience)
+    monkeypatch.setattr(Sessions, "_with_patience", with_patience)
     return left
 
 

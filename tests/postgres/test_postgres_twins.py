@@ -10,7 +10,7 @@ from worlds import World
 
 from sprat.core.model import WorkerRegistration, WorkItem
 from sprat.store.postgres import workers
-from sprat.store.postgres.transaction import Transaction
+from sprat.store.postgres.transaction import PostgresTransaction
 from sprat.store.store import Store
 
 TWIN = WorkerRegistration(worker_id="twin")
@@ -23,16 +23,16 @@ def test_who_registers_first_and_claims_before_the_second_is_known_is_fenced(
     pool = store.pool("papers")
     pool.push("a")
     first: list[WorkItem | None] = []
-    run = Transaction.run
+    run = PostgresTransaction.run
 
-    def meanwhile(tx: Transaction, statement: str, values: Sequence[Any] = ()) -> Any:
+    def meanwhile(tx: PostgresTransaction, statement: str, values: Sequence[Any] = ()) -> Any:
         if statement == workers.REGISTER and not first:
             first.append(None)
             other = world.open()
             first[0] = other.pool("papers").claim(other.workers.register(TWIN))
         return run(tx, statement, values)
 
-    monkeypatch.setattr(Transaction, "run", meanwhile)
+    monkeypatch.setattr(PostgresTransaction, "run", meanwhile)
     second = store.workers.register(TWIN)
     assert second.incarnation == 2
     (claim,) = first

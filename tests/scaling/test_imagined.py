@@ -15,7 +15,7 @@ from sprat.core.model import Counts
 from sprat.scaling import policies
 from sprat.scaling.slo import learned_margin, shadow_fleets
 from sprat.scaling.slo.queueing import Service
-from sprat.scaling.slo.shadow_fleets import USUAL, WAYS, Fleet, Since, Way
+from sprat.scaling.slo.shadow_fleets import USUAL, WAYS, ShadowFleet, Since, Variant
 from sprat.simulation.fleet import Terms
 from sprat.simulation.policy import PolicySizer
 from sprat.simulation.replay import replay
@@ -30,7 +30,7 @@ def since(came: int = 0, ends: float = 0.0, seconds: float = 5.0) -> Since:
     return Since(now=NOW, seconds=seconds, came=came, ends=ends)
 
 
-def advanced(fleet: Fleet, **happened: Any) -> Fleet:
+def advanced(fleet: ShadowFleet, **happened: Any) -> ShadowFleet:
     return shadow_fleets.advanced(fleet, since(**happened), TEN_SECONDS, WAIT)
 
 
@@ -38,28 +38,28 @@ def advanced(fleet: Fleet, **happened: Any) -> Fleet:
 
 
 def test_it_is_paid_and_ends_as_large_a_share_of_its_jobs_as_really_end() -> None:
-    after = advanced(Fleet(active=4, items=3.0, starting=[[NOW + 9, 2]]), came=1, ends=0.5)
+    after = advanced(ShadowFleet(active=4, items=3.0, starting=[[NOW + 9, 2]]), came=1, ends=0.5)
     assert after.items == 2.0
     assert after.paid == 6 * 5.0
     assert (after.active, after.size) == (4, 6)
 
 
 def test_who_was_launched_comes_after_the_cold_start() -> None:
-    launched = shadow_fleets.resized(Fleet(), 3, NOW - COLD_START, COLD_START)
+    launched = shadow_fleets.resized(ShadowFleet(), 3, NOW - COLD_START, COLD_START)
     assert (launched.active, launched.size) == (0, 3)
     assert advanced(launched).active == 3
 
 
 def test_late_are_those_whom_the_fleet_does_not_reach_in_time() -> None:
     """4 workers end 12 jobs of 10 s within 30 s: of the 26 that wait, 14 are late."""
-    assert advanced(Fleet(active=4), came=30).late == 14.0
-    assert advanced(Fleet(active=4), came=16).late == 0.0
-    assert advanced(Fleet(active=4, starting=[[NOW + 20, 20]]), came=30).late == 0.0
+    assert advanced(ShadowFleet(active=4), came=30).late == 14.0
+    assert advanced(ShadowFleet(active=4), came=16).late == 0.0
+    assert advanced(ShadowFleet(active=4, starting=[[NOW + 20, 20]]), came=30).late == 0.0
 
 
 def test_launches_of_about_the_same_moment_are_one() -> None:
     """A cold start of minutes and a pass a second: the note stays small."""
-    fleet = Fleet()
+    fleet = ShadowFleet()
     for n in range(300):
         fleet = shadow_fleets.resized(fleet, n, NOW + n, 300.0)
     assert fleet.size == 299
@@ -67,7 +67,7 @@ def test_launches_of_about_the_same_moment_are_one() -> None:
 
 
 def test_those_leave_first_who_have_not_come_and_the_busy_never() -> None:
-    fleet = Fleet(active=5, items=3.2, starting=[[NOW + 10, 2], [NOW + 30, 2]])
+    fleet = ShadowFleet(active=5, items=3.2, starting=[[NOW + 10, 2], [NOW + 30, 2]])
     assert shadow_fleets.resized(fleet, 8, NOW, COLD_START).starting == [
         [NOW + 10, 2],
         [NOW + 30, 1],
@@ -81,12 +81,16 @@ def test_those_leave_first_who_have_not_come_and_the_busy_never() -> None:
 def test_a_fleet_has_the_size_that_is_wanted_but_for_its_busy(
     active: int, starting: int, items: float, wanted: int
 ) -> None:
-    fleet = Fleet(active=active, items=items, starting=[[NOW + 9, starting]] if starting else [])
+    fleet = ShadowFleet(
+        active=active, items=items, starting=[[NOW + 9, starting]] if starting else []
+    )
     assert shadow_fleets.resized(fleet, wanted, NOW, COLD_START).size == max(wanted, fleet.busy)
 
 
 def test_a_window_teaches_it_and_is_added_to_what_was_before() -> None:
-    window = Fleet(margin=0.5, late=10.0, came=100.0, paid=50.0, usual=100.0, paid_before=100.0)
+    window = ShadowFleet(
+        margin=0.5, late=10.0, came=100.0, paid=50.0, usual=100.0, paid_before=100.0
+    )
     late = shadow_fleets.learned(window, learned_margin.KEPT, 95.0)
     in_time = shadow_fleets.learned(window.replace(late=0.0), learned_margin.KEPT, 95.0)
     assert in_time.margin < 0.5 < late.margin
@@ -98,7 +102,7 @@ def test_a_window_teaches_it_and_is_added_to_what_was_before() -> None:
 
 
 def after_a_window(
-    fleets: list[Fleet], before: int = USUAL, known_for: float = 10800.0
+    fleets: list[ShadowFleet], before: int = USUAL, known_for: float = 10800.0
 ) -> list[Any]:
     """The note at the end of a window in which nothing happened."""
     memory = {
@@ -116,10 +120,10 @@ def after_a_window(
     )
 
 
-def fleets(costs: dict[int, float], late: dict[int, float] | None = None) -> list[Fleet]:
+def fleets(costs: dict[int, float], late: dict[int, float] | None = None) -> list[ShadowFleet]:
     """One for each way, the costs of some by their place; others come to 100."""
     return [
-        Fleet(
+        ShadowFleet(
             margin=float(n),
             paid_before=costs.get(n, 100.0),
             late_before=(late or {}).get(n, 0.0),
@@ -167,14 +171,14 @@ def test_the_margin_moves_by_what_the_other_fleet_learned() -> None:
 
 def test_a_note_of_other_ways_is_begun_again() -> None:
     """Left by a version that knew fewer."""
-    rows = [list(Fleet(margin=1.0))] * 4
+    rows = [list(ShadowFleet(margin=1.0))] * 4
     memory = {"imagined": [3, NOW - 5, rows], "arrivals": [0.0, 0.0, 0, 0, NOW - 5]}
     assert shadow_fleets.followed(memory) == WAYS[USUAL]
     place, _, after = policies.decide(seen(memory=memory), TARGET).memory["imagined"]
-    assert (place, after) == (USUAL, [list(Fleet())] * len(WAYS))
+    assert (place, after) == (USUAL, [list(ShadowFleet())] * len(WAYS))
 
 
-def replayed(arrivals: Iterable[float], service: float) -> tuple[Way, Any]:
+def replayed(arrivals: Iterable[float], service: float) -> tuple[Variant, Any]:
     """The way that is followed when a trace is over, and what it came to."""
     times = sorted(arrivals)
     trace = Trace(
@@ -222,7 +226,7 @@ def test_no_more_are_imagined_than_there_may_be() -> None:
     for n in range(5):
         before = seen(1_000_000, busy=200, now=NOW + 60.0 * n, memory=memory)
         memory = policies.decide(before, settings).memory
-    sizes = [Fleet.of(row).size for row in memory["imagined"][2]]
+    sizes = [ShadowFleet.of(row).size for row in memory["imagined"][2]]
     assert max(sizes) == 200
 
 

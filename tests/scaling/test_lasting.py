@@ -20,7 +20,7 @@ from sprat.scaling.slo import estimates, learned_margin, persistence, queueing
 from sprat.scaling.slo.estimates import Loads
 from sprat.simulation.fleet import Terms
 from sprat.simulation.policy import PolicySizer
-from sprat.simulation.replay import Outcome, replay
+from sprat.simulation.replay import ReplayResult, replay
 from sprat.simulation.trace import Trace
 
 COLD_START, WAIT = 60.0, 30.0
@@ -186,7 +186,7 @@ def test_an_item_that_a_worker_will_take_in_time_is_little_load() -> None:
 # -- what it comes to -----------------------------------------------------------------------------
 
 
-def replayed(seed: int) -> Outcome:
+def replayed(seed: int) -> ReplayResult:
     """A day of jobs of ten minutes, whose load goes between 12 and 36."""
     chance = random.Random(seed)
     arrivals, services, at = array("d"), array("d"), 0.0

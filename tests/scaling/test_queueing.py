@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sprat.scaling.slo import queueing
-from sprat.scaling.slo.queueing import Line, Service
+from sprat.scaling.slo.queueing import Backlog, Service
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_square_root_staffing_is_near_to_erlang_c_for_no_wait() -> None:
 
 
 def test_reach_counts_free_workers_arrivals_and_ends_of_jobs() -> None:
-    line = Line(busy=2, free=1, arrivals=(5.0, 30.0))
+    line = Backlog(busy=2, free=1, arrivals=(5.0, 30.0))
     job = Service(mean=10.0, scv=0.0)
     assert queueing.reach(line, job, at=0.0, z=0.0) == 1
     assert queueing.reach(line, job, at=10.0, z=0.0) == pytest.approx(1 + 1 + 3 + 0.5)
@@ -44,7 +44,7 @@ def test_reach_counts_free_workers_arrivals_and_ends_of_jobs() -> None:
 
 
 lines = st.builds(
-    Line,
+    Backlog,
     busy=st.integers(0, 30),
     free=st.integers(0, 5),
     arrivals=st.lists(st.floats(0, 60), max_size=8).map(tuple),
@@ -54,7 +54,7 @@ services = st.builds(Service, mean=st.floats(0.01, 1000) | st.just(math.inf), sc
 
 @given(lines, services, st.integers(1, 300), st.floats(1, 300), st.floats(0, 3))
 def test_launches_are_the_fewest_that_reach_the_items(
-    line: Line, service: Service, items: int, slack: float, z: float
+    line: Backlog, service: Service, items: int, slack: float, z: float
 ) -> None:
     cold_start = 40.0
     at = cold_start + slack
@@ -72,4 +72,4 @@ def test_launches_are_the_fewest_that_reach_the_items(
 
 def test_nobody_is_launched_who_would_come_too_late() -> None:
     job = Service(mean=10.0)
-    assert queueing.launches(Line(), job, items=5, at=39.0, cold_start=40.0, z=1.0) == 0
+    assert queueing.launches(Backlog(), job, items=5, at=39.0, cold_start=40.0, z=1.0) == 0

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from sprat.core.model import WorkerRegistration
-from sprat.server.long_poll import Lobby
+from sprat.server.long_poll import LongPolls
 from sprat.server.quotas import KnownPools
 from sprat.server.threads import Threads
 from sprat.store.backend import WorkerRef
@@ -26,7 +26,7 @@ def test_a_worker_that_has_to_leave_while_it_takes_its_seat_is_woken(
     store.pool("papers").configure()
     store.workers.register(WorkerRegistration(worker_id="w1"))
     threads = Threads(2)
-    lobby = Lobby(backend, threads, KnownPools(backend))
+    lobby = LongPolls(backend, threads, KnownPools(backend))
     look = backend.worker
 
     def ends_after_the_look(worker_id: str) -> object:

@@ -14,7 +14,7 @@ from sprat.core.model import PoolSettings
 from sprat.launchers.docker import containers
 from sprat.launchers.docker import options as docker
 from sprat.launchers.kubernetes import options as kubernetes
-from sprat.launchers.kubernetes.pods import Order, pod
+from sprat.launchers.kubernetes.pods import PodOrder, pod
 from sprat.server import keys
 from sprat.store.http.address import read
 from sprat.store.memory.backend import MemoryBackend
@@ -101,7 +101,7 @@ def test_launched_workers_may_do_what_their_launcher_may(monkeypatch: pytest.Mon
     assert "SPRAT_ALLOW_HTTP" not in container()
     monkeypatch.setenv("SPRAT_ALLOW_HTTP", "1")
     assert container()["SPRAT_ALLOW_HTTP"] == "1"
-    order = Order(
+    order = PodOrder(
         url="http://orchestrator:8000",
         pool="p",
         options=kubernetes.Options(image="i"),

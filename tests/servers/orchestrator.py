@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sprat.server.options import Options
 from sprat.server.serving import bind, server
-from sprat.server.state import State
+from sprat.server.state import ServerState
 from sprat.store.store import Store
 
 PATIENCE = 30.0
@@ -24,7 +24,7 @@ class Served:
         scheme = "https" if options.certificate else "http"
         self.url = f"{scheme}://127.0.0.1:{self.port}"
         self.server = server(store, options)
-        self.state: State = self.server.config.app.state.sprat
+        self.state: ServerState = self.server.config.app.state.sprat
         self.thread = threading.Thread(
             target=self.server.run, args=([self._listening],), daemon=True
         )

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from sprat.store.redis.address import parse
-from sprat.store.redis.resp import ReplyError, Wire
+from sprat.store.redis.resp import ReplyError, RespConnection
 
 START_SECONDS = 30.0
 
@@ -70,7 +70,7 @@ class RedisServer:
 
     def ask(self, *command: str | int | bytes) -> Any:
         address = parse(self.url)
-        wire = Wire(address, address.hosts[0])
+        wire = RespConnection(address, address.hosts[0])
         try:
             return wire.ask(*command)
         finally:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sprat.core.errors import InvalidInput
 from sprat.simulation import contenders
 from sprat.simulation.baselines import dask, keda, knative, scaled_job, tracking
-from sprat.simulation.fleet import Fleet, Terms
+from sprat.simulation.fleet import SimulatedFleet, Terms
 from sprat.simulation.replay import replay
 from sprat.simulation.trace import Trace
 
@@ -25,7 +25,7 @@ def sizes(trace: Trace, sizer: object, **terms: float) -> dict[float, int]:
     """How many there are after each pass."""
     seen: dict[float, int] = {}
 
-    def watch(fleet: Fleet) -> None:
+    def watch(fleet: SimulatedFleet) -> None:
         seen[fleet.now] = fleet.size
 
     replay(trace, sizer, Terms(**{"cold_start_seconds": 0.0, **terms}), watch=watch)  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ def test_knative_keeps_its_last_worker_for_the_grace_period() -> None:
 )
 def test_dask_asks_for_the_expected_work_over_the_target_duration(jobs: int, expected: int) -> None:
     sizer = dask.Dask(dask.Options(target_seconds=1.0))
-    fleet = Fleet(burst(jobs, at=0.0), Terms(cold_start_seconds=5.0))
+    fleet = SimulatedFleet(burst(jobs, at=0.0), Terms(cold_start_seconds=5.0))
     fleet.advance(0.0)
     assert sizer.target(fleet) == expected  # half a second each, while none has ended
 

@@ -9,9 +9,9 @@ import pytest
 from sprat.core import histogram, model
 from sprat.core.errors import InvalidInput
 from sprat.simulation import recorded
-from sprat.simulation.fleet import Fleet, Terms
+from sprat.simulation.fleet import SimulatedFleet, Terms
 from sprat.simulation.policy import PolicySizer
-from sprat.simulation.statistics import EPOCH, Chronicle
+from sprat.simulation.statistics import EPOCH, SimulatedStatistics
 from sprat.simulation.trace import Trace
 from sprat.store.memory.ledger import Ledger
 
@@ -49,8 +49,8 @@ def test_a_policy_sees_the_history_that_a_store_would_show() -> None:
     trace = Trace(
         name="t", arrivals=array("d", sorted(times)), services=array("d", [50.0] * len(times))
     )
-    fleet = Fleet(trace, Terms(cold_start_seconds=0.0))
-    chronicle, ledger = Chronicle(history_seconds=4 * 3600.0), Ledger()
+    fleet = SimulatedFleet(trace, Terms(cold_start_seconds=0.0))
+    chronicle, ledger = SimulatedStatistics(history_seconds=4 * 3600.0), Ledger()
     fleet.launch(9)
     arrived = started = 0
     for step in range(1, 100):
@@ -84,7 +84,7 @@ def test_a_policy_sees_the_statistics_that_a_store_would_show() -> None:
         arrivals=array("d", sorted(arrivals)),
         services=array("d", (1.0 + 13.0 * n % 71 for n in range(jobs))),
     )
-    fleet = Fleet(trace, Terms(cold_start_seconds=30.0))
+    fleet = SimulatedFleet(trace, Terms(cold_start_seconds=30.0))
     sizer = PolicySizer(model.PoolSettings(policy="fixed"))
     ledger, ends = Ledger(), []
     fleet.launch(5)

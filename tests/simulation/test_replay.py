@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from sprat.core import model
 from sprat.scaling.policies import NAMES
-from sprat.simulation.fleet import Fleet, Terms
+from sprat.simulation.fleet import SimulatedFleet, Terms
 from sprat.simulation.policy import simulate
-from sprat.simulation.replay import Outcome, replay
+from sprat.simulation.replay import ReplayResult, replay
 from sprat.simulation.trace import Trace
 
 
@@ -26,7 +26,7 @@ class Keep:
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def poll(self, fleet: Fleet) -> None:
+    def poll(self, fleet: SimulatedFleet) -> None:
         fleet.resize(0 if fleet.done == fleet.jobs else self.size)
 
 
@@ -49,7 +49,7 @@ def test_jobs_wait_for_the_cold_start_and_for_each_other_in_order() -> None:
 
 def test_a_drained_worker_ends_its_job_and_takes_no_other() -> None:
     class DrainAtTen(Keep):
-        def poll(self, fleet: Fleet) -> None:
+        def poll(self, fleet: SimulatedFleet) -> None:
             if fleet.now in (0, 20):
                 fleet.resize(1)
             if fleet.now in (10, 50):
@@ -75,7 +75,7 @@ def test_a_worker_leaves_after_its_last_job() -> None:
 
 def test_a_push_that_finds_nobody_idle_calls_for_a_pass() -> None:
     class Grow(Keep):
-        def poll(self, fleet: Fleet) -> None:
+        def poll(self, fleet: SimulatedFleet) -> None:
             fleet.resize(fleet.waiting + fleet.busy)
 
     jobs = trace((3, 2), (3.5, 2))
@@ -86,7 +86,7 @@ def test_a_push_that_finds_nobody_idle_calls_for_a_pass() -> None:
 
 def test_a_push_that_somebody_is_on_the_way_for_does_not() -> None:
     class Two(Keep):
-        def poll(self, fleet: Fleet) -> None:
+        def poll(self, fleet: SimulatedFleet) -> None:
             fleet.resize(2)
 
     jobs = trace((1, 2), (4, 2), (8, 2), (20, 2))
@@ -163,13 +163,13 @@ def test_every_policy_does_every_job_once_within_its_bounds(
     pool = model.PoolSettings(policy=policy, min_workers=low, max_workers=high)
     sizes: list[int] = []
     with_a_job: list[int] = []
-    leave = Fleet._leave
+    leave = SimulatedFleet._leave
 
-    def leave_seen(fleet: Fleet, worker: int) -> None:
+    def leave_seen(fleet: SimulatedFleet, worker: int) -> None:
         with_a_job.extend(worker for _, busy, _ in fleet.running if busy == worker)
         leave(fleet, worker)
 
-    def run() -> Outcome:
+    def run() -> ReplayResult:
         return simulate(
             jobs,
             pool,
@@ -179,7 +179,7 @@ def test_every_policy_does_every_job_once_within_its_bounds(
         )
 
     with pytest.MonkeyPatch.context() as monkey:
-        monkey.setattr(Fleet, "_leave", leave_seen)
+        monkey.setattr(SimulatedFleet, "_leave", leave_seen)
         seen = run()
     assert not with_a_job  # nobody left in the middle of a job
     assert (seen.jobs, seen.interrupted) == (jobs.jobs, 0)

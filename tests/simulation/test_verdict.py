@@ -6,12 +6,12 @@ import pytest
 
 from bench.scaling import grid, page, scenarios, verdict
 from sprat.simulation import contenders
-from sprat.simulation.replay import Outcome, summary
+from sprat.simulation.replay import ReplayResult, summary
 
 A, B, *REST = [one.label for one in verdict.family("KEDA")]
 
 
-def outcome(cost: float, p95: float) -> Outcome:
+def outcome(cost: float, p95: float) -> ReplayResult:
     return summary(
         [p95], wait_target=None, policy="p", trace="t", paid_seconds=cost, useful_seconds=1.0
     )

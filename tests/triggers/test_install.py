@@ -28,7 +28,7 @@ from sprat.config.trigger import Trigger, checked
 from sprat.core.errors import InvalidInput
 from sprat.core.model import LIVE
 from sprat.manifests import triggers
-from sprat.manifests.plan import Plan
+from sprat.manifests.plan import ManifestPlan
 from sprat.store.store import Store
 from sprat.triggers import crontab, install, launchd, registry, systemd
 
@@ -372,7 +372,7 @@ def test_property_lists_are_written_and_removed(home: Path) -> None:
     assert list(agents.iterdir()) == []
 
 
-PLAN = Plan(image="app:1")
+PLAN = ManifestPlan(image="app:1")
 FOUND = [entry("a"), entry("Under_Score", "0 9 * * *", "Europe/Berlin"), entry("x" * 100)]
 
 

@@ -25,7 +25,7 @@ from sprat.core.errors import InvalidInput
 from sprat.store.store import Store
 from sprat.triggers import listener as listening
 from sprat.triggers import registry, webhook
-from sprat.triggers.listener import Listener
+from sprat.triggers.listener import WebhookListener
 
 SECRET = "correct horse battery staple"
 NOTE = "cat >> {}/fired; echo >> {}/fired"
@@ -245,7 +245,7 @@ def test_a_failed_command_is_told(store: Store, tmp_path: Path) -> None:
 def port(shared: World, tmp_path: Path) -> Iterator[int]:
     store = shared.open()
     save_hook(store, tmp_path)
-    with Listener(store, "127.0.0.1", 0) as server:
+    with WebhookListener(store, "127.0.0.1", 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield server.port

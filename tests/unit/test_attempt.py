@@ -13,7 +13,7 @@ from sprat.store.open_store import open_store
 from sprat.store.store import Store
 from sprat.worker import processor
 from sprat.worker.job import Job, Stopped
-from sprat.worker.job_process import Child
+from sprat.worker.job_process import JobProcess
 from sprat.worker.processor import Outcome, attempt
 
 
@@ -89,7 +89,7 @@ def test_child_reports_what_its_work_raises() -> None:
     def work() -> Outcome:
         raise GeneratorExit("done")
 
-    outcome = Child(work).wait(30)
+    outcome = JobProcess(work).wait(30)
     assert outcome is not None
     assert outcome.error is not None
     assert outcome.error.startswith("GeneratorExit: done\nTraceback")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sprat.core import model
-from sprat.core.leases import TOUCH_PART, Lease, after_gap
+from sprat.core.leases import TOUCH_PART, LeaseState, after_gap
 from sprat.launchers.process.attendance import MOST_FAILURES, SOON_SECONDS, look_again_in
 
 NOW = 1000.0
@@ -98,7 +98,7 @@ def test_ready_work_without_any_worker_is_looked_at_within_a_second() -> None:
 
 @pytest.mark.parametrize("latency", [0.0, 0.005, 0.05, 0.5])
 def test_its_looks_leave_no_gap_that_would_extend_a_dead_lease(latency: float) -> None:
-    dead = Lease(worker_id="w1", seconds=LEASE, until=LEASE)
+    dead = LeaseState(worker_id="w1", seconds=LEASE, until=LEASE)
     now = 0.0
     while now < LEASE:
         seconds = look(worker(heard_ago=60.0, left=LEASE - now))

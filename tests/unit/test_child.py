@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from sprat.worker.job_process import Child
+from sprat.worker.job_process import JobProcess
 from sprat.worker.processor import Outcome
 
 
 def test_answer_that_comes_between_two_looks_is_heard() -> None:
     wait_for, go = os.pipe()
 
-    class Late(Child):
+    class Late(JobProcess):
         """Ends after it was found to be silent, and before it is found to be dead."""
 
         def _is_dead(self) -> bool:
@@ -28,6 +28,6 @@ def test_answer_that_comes_between_two_looks_is_heard() -> None:
 
 
 def test_child_that_says_nothing_has_failed() -> None:
-    outcome = Child(lambda: os._exit(3)).wait(30)
+    outcome = JobProcess(lambda: os._exit(3)).wait(30)
     assert outcome is not None
     assert outcome.error == "the job's process exited with code 3 without an answer"

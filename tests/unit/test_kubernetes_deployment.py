@@ -8,7 +8,7 @@ import pytest
 
 from sprat.core.errors import InvalidInput
 from sprat.core.model import WorkerRecord
-from sprat.launchers.kubernetes.deployment import Plan, check_group, plan
+from sprat.launchers.kubernetes.deployment import DeploymentChange, check_group, plan
 
 MADE = "2027-01-15T08:00:00Z"
 NOW = 1_800_000_000.0
@@ -38,7 +38,9 @@ def starting(n: int) -> list[WorkerRecord]:
     return [WorkerRecord(worker_id=f"s-{i}", status="starting") for i in range(n)]
 
 
-def made(now: Made, pods: list[Made], workers: list[WorkerRecord], *, later: float = 0.0) -> Plan:
+def made(
+    now: Made, pods: list[Made], workers: list[WorkerRecord], *, later: float = 0.0
+) -> DeploymentChange:
     return plan(now, pods, workers, now=NOW + later, deadline=60.0)
 
 

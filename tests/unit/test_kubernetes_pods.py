@@ -11,14 +11,14 @@ from sprat.launchers import option_checks
 from sprat.launchers.kubernetes.jobs import job
 from sprat.launchers.kubernetes.names import has_password, label_of, name_of, store_mark
 from sprat.launchers.kubernetes.options import LABEL_VALUE, NAME
-from sprat.launchers.kubernetes.pods import Order, check_reach, pod
+from sprat.launchers.kubernetes.pods import PodOrder, check_reach, pod
 
 URL = "http://10.0.0.1:8080"
 
 
-def order(url: str = URL, *, has_key: bool = False, **given: object) -> Order:
+def order(url: str = URL, *, has_key: bool = False, **given: object) -> PodOrder:
     options = option_checks.options("kubernetes", {"image": "papers:1", **given})
-    return Order(
+    return PodOrder(
         url=url, pool="papers", options=options, namespace="here", mark="12345678", has_key=has_key
     )
 
@@ -219,7 +219,7 @@ UNREACHABLE = {
 
 
 @pytest.mark.parametrize(("wrong", "why"), UNREACHABLE.values(), ids=list(UNREACHABLE))
-def test_what_a_pod_cannot_reach_or_must_not_show_is_refused(wrong: Order, why: str) -> None:
+def test_what_a_pod_cannot_reach_or_must_not_show_is_refused(wrong: PodOrder, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         check_reach(wrong)
     check_reach(wrong.replace(options=wrong.options.replace(secret="store")))

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprat.core.leases import MOST_RENEWALS, Lease, after_gap
+from sprat.core.leases import MOST_RENEWALS, LeaseState, after_gap
 
 LEASE = 100.0
 MARKED_AT = 1000.0
 
 
-def lease(until: float, seconds: float = LEASE, renewals: int = 0) -> Lease:
-    return Lease(worker_id="w", seconds=seconds, until=until, renewals=renewals)
+def lease(until: float, seconds: float = LEASE, renewals: int = 0) -> LeaseState:
+    return LeaseState(worker_id="w", seconds=seconds, until=until, renewals=renewals)
 
 
-def after(gap: float, *leases: Lease, restarted: bool = False) -> list[tuple[float, int]]:
+def after(gap: float, *leases: LeaseState, restarted: bool = False) -> list[tuple[float, int]]:
     now = MARKED_AT + gap
     changed = after_gap(leases, marked_at=MARKED_AT, now=now, restarted=restarted)
     return [(one.until - now, one.renewals) for one in changed]
@@ -75,7 +75,7 @@ def test_without_workers_there_is_nothing_to_renew() -> None:
     st.floats(0, 5000),
     st.booleans(),
 )
-def test_no_lease_is_ever_shortened(leases: list[Lease], gap: float, restarted: bool) -> None:
+def test_no_lease_is_ever_shortened(leases: list[LeaseState], gap: float, restarted: bool) -> None:
     named = [one.replace(worker_id=str(place)) for place, one in enumerate(leases)]
     now = MARKED_AT + gap
     for changed in after_gap(named, marked_at=MARKED_AT, now=now, restarted=restarted):

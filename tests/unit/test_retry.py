@@ -11,8 +11,8 @@ from sprat.core.retry_rules import (
     ANNOUNCED,
     GIVE_BACKS,
     UNANNOUNCED,
-    Tally,
-    Verdict,
+    AttemptCounts,
+    NextState,
     after_crash,
     after_failure,
 )
@@ -20,11 +20,11 @@ from sprat.core.retry_rules import (
 FAILURES = (model.FAIL, model.TRANSIENT, model.POISON, model.HAND_BACK)
 
 
-def tally(attempts: int, max_retries: int, **more: int | bool) -> Tally:
-    return Tally(attempts=attempts, max_retries=max_retries, **more)
+def tally(attempts: int, max_retries: int, **more: int | bool) -> AttemptCounts:
+    return AttemptCounts(attempts=attempts, max_retries=max_retries, **more)
 
 
-def shown(verdict: Verdict) -> tuple[str, int, bool, int]:
+def shown(verdict: NextState) -> tuple[str, int, bool, int]:
     return verdict.status, verdict.attempts, verdict.suspect, verdict.given_back
 
 
@@ -53,7 +53,9 @@ def shown(verdict: Verdict) -> tuple[str, int, bool, int]:
         (tally(1, 3, suspect=True), "park", ("pending", 0, True, 1)),
     ],
 )
-def test_after_failure(before: Tally, outcome: str, after: tuple[str, int, bool, int]) -> None:
+def test_after_failure(
+    before: AttemptCounts, outcome: str, after: tuple[str, int, bool, int]
+) -> None:
     assert shown(after_failure(before, outcome)) == after
 
 
@@ -85,7 +87,7 @@ def test_transient_failures_are_uncharged_up_to_their_bound(
     ],
 )
 def test_crash_in_an_outage_is_not_charged(
-    before: Tally, after: tuple[str, int, bool, int]
+    before: AttemptCounts, after: tuple[str, int, bool, int]
 ) -> None:
     assert shown(after_crash(before, in_outage=True)) == after
 
@@ -105,7 +107,9 @@ def test_crash_in_an_outage_is_not_charged(
         (tally(1, 3, given_back=7), False, ("pending", 1, False, 7)),
     ],
 )
-def test_after_crash(before: Tally, never_started: bool, after: tuple[str, int, bool, int]) -> None:
+def test_after_crash(
+    before: AttemptCounts, never_started: bool, after: tuple[str, int, bool, int]
+) -> None:
     assert shown(after_crash(before, never_started=never_started)) == after
 
 
@@ -144,7 +148,7 @@ class Life:
             ahead=0 if charged else ahead, attempts=self.now.attempts + charged
         )
 
-    def end(self, verdict: Verdict) -> bool:
+    def end(self, verdict: NextState) -> bool:
         """True when the item is finished."""
         self.now = tally(
             verdict.attempts,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sprat.core.errors import InvalidInput, Poison, Transient
 from sprat.local.idempotency import IdempotencyTracker
 from sprat.local.retry import RetryConfig, retry_with_backoff
-from sprat.local.sliding_percentile import Recent
+from sprat.local.sliding_percentile import SlidingPercentile
 
 STEADY = RetryConfig(max_retries=2, jitter_pct=0.0)
 
@@ -223,7 +223,7 @@ def test_a_tracker_that_remembers_nothing_is_refused(arguments: dict[str, Any]) 
 
 
 def test_a_percentile_of_the_last_minute_forgets() -> None:
-    recent = Recent(60.0)
+    recent = SlidingPercentile(60.0)
     assert recent.percentile(0.95, 0.0) == 0.0
     for _ in range(10):
         recent.add(8.0, 5.0)

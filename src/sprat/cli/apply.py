@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from sprat.cli.arguments import Parser
+from sprat.cli.arguments import CommandParser
 from sprat.cli.main import DONE
 from sprat.cli.output import document, talk
 from sprat.cli.probe import complaint, doubts, missing_program
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from sprat.store.store import Store
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat apply")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat apply")
     made.add_argument("file", metavar="FILE", nargs="?", default=project_file.FILE)
     made.add_argument("--dry-run", action="store_true", help="check and compare, write nothing")
     made.add_argument(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-__all__ = ["HIDDEN", "Namespace", "Parser", "address", "seconds", "whole"]
+__all__ = ["HIDDEN", "CommandParser", "Namespace", "address", "seconds", "whole"]
 
 HIDDEN = argparse.SUPPRESS  # for `help=`: an option that people need not know
 JSON_HELP = "data as one JSON document on stdout, all talk on stderr"
@@ -25,7 +25,7 @@ URL_HELP = (
 )
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """One command, with `--json` and `--url`. It raises UsageError instead of leaving."""
 
     def __init__(
@@ -51,17 +51,17 @@ class Parser(argparse.ArgumentParser):
         own = [option for action in shown for option in action.option_strings]
         return own + [option for parser in self.inner().values() for option in parser.options()]
 
-    def inner(self) -> dict[str, Parser]:
+    def inner(self) -> dict[str, CommandParser]:
         """The commands that this command consists of, each by its first name."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
                 return {n: p for n, p in action.choices.items() if p.prog.endswith(f" {n}")}
         return {}
 
-    def family(self) -> argparse._SubParsersAction[Parser]:
+    def family(self) -> argparse._SubParsersAction[CommandParser]:
         """Makes this a command of commands: `add_parser(name, help=, what=)` adds one."""
         return self.add_subparsers(
-            dest="action", metavar="ACTION", required=True, parser_class=Parser
+            dest="action", metavar="ACTION", required=True, parser_class=CommandParser
         )
 
     def error(self, message: str) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from sprat.cli.arguments import Parser, seconds, whole
+from sprat.cli.arguments import CommandParser, seconds, whole
 from sprat.cli.main import DONE, FAILED, UsageError
 from sprat.cli.output import document, number, say, talk
 from sprat.cli.target import attend, open_existing, workable_pool
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 RETRY_SECONDS = 2.0  # between two looks whether the store is there
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat check")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat check")
     made.add_argument("pool", metavar="POOL", nargs="?")
     made.add_argument(
         "--all", action="store_true", help="every pool of the store that has a handler"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprat.cli import target
-from sprat.cli.arguments import Parser
+from sprat.cli.arguments import CommandParser
 from sprat.cli.main import COMMANDS, DONE
 
 TYPE_CHECKING = False
@@ -47,8 +47,8 @@ complete -c sprat -n __fish_use_subcommand -f
 """
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat completion", has_json=False, has_url=False)
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat completion", has_json=False, has_url=False)
     made.add_argument("shell", choices=("bash", "zsh", "fish"))
     return made
 
@@ -77,10 +77,10 @@ def _pools() -> list[str]:
         return []
 
 
-def parser_of(command: str) -> Parser | None:
+def parser_of(command: str) -> CommandParser | None:
     """The parser of a command; the demo has none."""
     module = __import__(COMMANDS[command][0], fromlist=["parser"])
-    found: Parser | None = module.parser() if hasattr(module, "parser") else None
+    found: CommandParser | None = module.parser() if hasattr(module, "parser") else None
     return found
 
 
@@ -100,7 +100,7 @@ def _words() -> Iterator[tuple[str, str, list[str]]]:
             )
 
 
-def _choices(made: Parser) -> list[str]:
+def _choices(made: CommandParser) -> list[str]:
     """The words that an argument of a command can be."""
     named = [action for action in made._actions if not action.option_strings]
     pools = [POOLS for action in named if action.dest == "pool"]

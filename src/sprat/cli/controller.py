@@ -6,7 +6,7 @@ import json
 import os
 import threading
 
-from sprat.cli.arguments import Parser, address
+from sprat.cli.arguments import CommandParser, address
 from sprat.cli.main import DONE, FAILED
 from sprat.cli.output import number, plain, say, talk
 from sprat.cli.target import exists, sqlite_file
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.controller.configuration import Configuration
-    from sprat.controller.metrics import Figures
+    from sprat.controller.metrics import ScaleSetMetrics
     from sprat.controller.reconciler import Passed
 
 NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat controller")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat controller")
     made.add_argument(
         "file", metavar="FILE", nargs="?", help=f"default {configuration.FILE}, if it is here"
     )
@@ -109,7 +109,7 @@ class _Sentences(Reporter):
             where = checked.pool if group is None else f"{checked.pool}/{group}"
             say(f"{where}: {checked.reason}{'; ' if did else ''}{did}", flush=True)
 
-    def failed(self, figures: Figures, error: str) -> None:
+    def failed(self, figures: ScaleSetMetrics, error: str) -> None:
         where = figures.pool if figures.group is None else f"{figures.pool}/{figures.group}"
         self.say(f"{where}: the pass failed: {error}")
 
@@ -154,7 +154,7 @@ class _Lines(Reporter):
             }
         )
 
-    def failed(self, figures: Figures, error: str) -> None:
+    def failed(self, figures: ScaleSetMetrics, error: str) -> None:
         self._print({"pool": figures.pool, "group": figures.group, "failed": True, "error": error})
 
     def _print(self, line: dict[str, object]) -> None:

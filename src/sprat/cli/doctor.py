@@ -6,7 +6,7 @@ import os
 import sys
 
 from sprat.cli import blockers
-from sprat.cli.arguments import Parser
+from sprat.cli.arguments import CommandParser
 from sprat.cli.main import DONE, FAILED
 from sprat.cli.output import GREEN, RED, YELLOW, document, duration, number, one_line, paint
 from sprat.cli.probe import complaint, doubts
@@ -41,8 +41,8 @@ class Finding(Record):
     detail: str
 
 
-def parser() -> Parser:
-    return Parser(prog="sprat doctor")
+def parser() -> CommandParser:
+    return CommandParser(prog="sprat doctor")
 
 
 def main(arguments: Sequence[str]) -> int:

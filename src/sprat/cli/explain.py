@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprat.cli import blockers
-from sprat.cli.arguments import Parser, whole
+from sprat.cli.arguments import CommandParser, whole
 from sprat.cli.main import DONE
 from sprat.cli.output import document, duration, one_line, paragraph, say
 from sprat.cli.target import known_pool, open_existing, store_now
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from sprat.store.store import Store
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat explain")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat explain")
     made.add_argument("pool", metavar="POOL", nargs="?", help="only this one; else all")
     made.add_argument(
         "-n", type=whole(1, 1000), default=5, metavar="N", help="so many decisions; default 5"

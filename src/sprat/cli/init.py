@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sprat.cli.arguments import Parser
+from sprat.cli.arguments import CommandParser
 from sprat.cli.main import DONE
 from sprat.cli.output import document
 from sprat.core.errors import InvalidInput
@@ -45,8 +45,8 @@ NEXT = """\
 FILES = {"sprat.yml": SPRAT_YML, "jobs.py": JOBS_PY}
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat init", has_url=False)
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat init", has_url=False)
     made.add_argument("directory", metavar="DIR", nargs="?", default=".", help="default: here")
     return made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.cli.arguments import Namespace, Parser, seconds
+from sprat.cli.arguments import CommandParser, Namespace, seconds
 from sprat.cli.main import UsageError
 from sprat.cli.target import known_pool
 from sprat.core import item_filter, model, payload
@@ -21,7 +21,7 @@ ALL_OF = {model.POISONED: "failed", model.PENDING: "pending"}  # --all-...
 PAGE = 10_000  # jobs that are changed in one step
 
 
-def add_filters(parser: Parser) -> None:
+def add_filters(parser: CommandParser) -> None:
     parser.add_argument("--status", choices=item_filter.WORDS, help="only these")
     parser.add_argument("--error", metavar="TEXT", help="only jobs with this text in their error")
     parser.add_argument("--key", metavar="KEY", help="only the job with this key")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprat.cli import job_text
-from sprat.cli.arguments import Namespace, Parser, whole
+from sprat.cli.arguments import CommandParser, Namespace, whole
 from sprat.cli.job_selection import add_filters, filters, known_job, move, named_jobs, typed
 from sprat.cli.main import DONE
 from sprat.cli.output import document, facts, number, one_line, table, talk
@@ -26,8 +26,8 @@ NOT_COMPACTED = {  # by kind of store
 REQUEUED = (model.POISONED, model.CANCELLED, model.BACKLOG)
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat jobs", has_json=False, has_url=False)
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat jobs", has_json=False, has_url=False)
     family = made.family()
     what = "list the jobs of a pool, oldest first"
     lists = family.add_parser("list", help=what, what=what)

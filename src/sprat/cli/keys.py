@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from sprat.cli.arguments import Parser, seconds
+from sprat.cli.arguments import CommandParser, seconds
 from sprat.cli.main import DONE
 from sprat.cli.output import document, table
 from sprat.cli.target import open_any, open_existing, url_of
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from sprat.store.store import Store
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     from sprat.server.keys import ROTATION_SECONDS
     from sprat.server.roles import ROLES
 
-    made = Parser(prog="sprat keys", has_json=False, has_url=False)
+    made = CommandParser(prog="sprat keys", has_json=False, has_url=False)
     family = made.family()
     what = "make a key and print it"
     create = family.add_parser("create", help=what, what=what)

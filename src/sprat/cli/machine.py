@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sprat.cli.arguments import Parser
+from sprat.cli.arguments import CommandParser
 from sprat.cli.main import DONE
 from sprat.cli.output import document, number
 from sprat.machines.graph import mermaid
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from sprat.cli.arguments import Namespace
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat machine", has_json=False, has_url=False)
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat machine", has_json=False, has_url=False)
     actions = made.family()
     validate = actions.add_parser(
         "validate", help="check files", what="check the files of machines", has_url=False

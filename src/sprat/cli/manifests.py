@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sprat.cli.arguments import Parser, whole
+from sprat.cli.arguments import CommandParser, whole
 from sprat.cli.main import DONE
 from sprat.cli.output import document, number, talk
 from sprat.cli.target import exists, open_existing, url_of
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from sprat.triggers.install import Entry
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat manifests")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat manifests")
     made.add_argument("parts", nargs="*", choices=parts.NAMES, default=parts.ALL)
     add = made.add_argument
     add(
@@ -84,9 +84,9 @@ def main(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _plan(asked: Namespace) -> plan.Plan:
+def _plan(asked: Namespace) -> plan.ManifestPlan:
     text, url = (None, None) if asked.config is None else _configuration(asked.config)
-    made = plan.Plan(
+    made = plan.ManifestPlan(
         namespace=asked.namespace,
         image=asked.image,
         pools=tuple(dict.fromkeys(asked.pool)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sprat.cli.arguments import Parser
+from sprat.cli.arguments import CommandParser
 from sprat.cli.main import DONE
 from sprat.cli.output import document, number
 from sprat.cli.target import known_pool, open_existing
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from sprat.core.model import PoolSettings
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat move")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat move")
     made.add_argument("pool", metavar="POOL")
     made.add_argument("directory", metavar="DIRECTORY", help="where workers import the tasks from")
     return made

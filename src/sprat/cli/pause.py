@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.cli.arguments import Parser, seconds
+from sprat.cli.arguments import CommandParser, seconds
 from sprat.cli.main import DONE
 from sprat.cli.output import document, duration
 from sprat.cli.target import known_pool, open_existing
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat pause")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat pause")
     made.add_argument("pool", metavar="POOL")
     made.add_argument(
         "--for", dest="seconds", type=seconds, metavar="SECONDS", help="else until resumed"

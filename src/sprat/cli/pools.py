@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.cli.arguments import Namespace, Parser
+from sprat.cli.arguments import CommandParser, Namespace
 from sprat.cli.main import DONE
 from sprat.cli.output import document, talk
 from sprat.cli.target import known_pool, open_existing
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from sprat.store.store import Store
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat pools", has_json=False, has_url=False)
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat pools", has_json=False, has_url=False)
     family = made.family()
     what = "list the names of the pools"
     family.add_parser("list", help=what, what=what)

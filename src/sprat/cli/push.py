@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from sprat.cli.arguments import HIDDEN, Parser, seconds, whole
+from sprat.cli.arguments import HIDDEN, CommandParser, seconds, whole
 from sprat.cli.lines import each_payload, readable, standard_input
 from sprat.cli.main import DONE, UsageError
 from sprat.cli.output import document, number, say, talk
@@ -25,8 +25,8 @@ CHUNK = 10_000  # of a long list are pushed in one step
 MAX_COUNT = 10_000_000
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat push")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat push")
     made.add_argument("pool", metavar="POOL")
     made.add_argument("data", metavar="JSON", nargs="?", help="the payload; - reads it from stdin")
     made.add_argument("--file", metavar="FILE", help="one payload a line (JSONL); - is stdin")

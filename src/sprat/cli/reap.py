@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.cli.arguments import Parser, seconds
+from sprat.cli.arguments import CommandParser, seconds
 from sprat.cli.main import DONE
 from sprat.cli.output import document, number
 from sprat.cli.target import known_pool, open_existing, start_fleet
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat reap")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat reap")
     made.add_argument("pool", metavar="POOL", nargs="?", help="only this one; else all")
     made.add_argument(
         "--threshold",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.cli.arguments import Parser
+from sprat.cli.arguments import CommandParser
 from sprat.cli.main import DONE
 from sprat.cli.output import document
 from sprat.cli.target import known_pool, open_existing, start_fleet
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat resume")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat resume")
     made.add_argument("pool", metavar="POOL")
     return made
 

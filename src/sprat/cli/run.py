@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sprat.cli.arguments import Parser
+from sprat.cli.arguments import CommandParser
 from sprat.cli.lines import standard_input
 from sprat.cli.main import DONE, FAILED, INTERRUPTED, UsageError
 from sprat.cli.output import document, talk
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from sprat.store.store import Store
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat run")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat run")
     made.add_argument("machine", metavar="MACHINE", help="a file, or the name of one of ours")
     made.add_argument(
         "--input",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.cli.arguments import Parser, whole
+from sprat.cli.arguments import CommandParser, whole
 from sprat.cli.main import DONE
 from sprat.cli.output import document, talk
 from sprat.cli.target import known_pool, open_existing, workable_pool
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat scale")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat scale")
     made.add_argument("pool", metavar="POOL")
     made.add_argument(
         "--target-workers",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sprat.cli.arguments import Parser, seconds, whole
+from sprat.cli.arguments import CommandParser, seconds, whole
 from sprat.cli.target import url_of
 from sprat.config.probe_settings import Lifecycle
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from sprat.server.options import Options
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     from sprat.server.options import Options
 
     default = Options()
-    made = Parser(prog="sprat serve", has_json=False)
+    made = CommandParser(prog="sprat serve", has_json=False)
     add = made.add_argument
     add("--host", default=default.host, help="the address to serve on; default 127.0.0.1")
     add(

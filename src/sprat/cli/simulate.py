@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sprat.cli.arguments import Parser, seconds, whole
+from sprat.cli.arguments import CommandParser, seconds, whole
 from sprat.cli.main import DONE, UsageError
 from sprat.cli.output import document, duration, number, plain, table, talk
 from sprat.cli.target import known_pool, open_existing
 from sprat.scaling.options import MAX_WORKERS
 from sprat.simulation import contenders, recorded, svg, trace_file
 from sprat.simulation.policy import POLL_SECONDS
-from sprat.simulation.timeline import Story
+from sprat.simulation.timeline import Timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.cli.arguments import Namespace
-    from sprat.simulation.replay import Outcome
+    from sprat.simulation.replay import ReplayResult
     from sprat.simulation.trace import Trace
 
 COMPARED = [n for n in ("slo", "queue-depth", "keda", "knative", "oracle") if n in contenders.NAMES]
@@ -31,8 +31,8 @@ NOTE = (
 )
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat simulate")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat simulate")
     made.add_argument(
         "trace", metavar="TRACE", nargs="?", help="a CSV file with arrival_s and service_s"
     )
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     conditions = conditions_of(asked)
     target = picture_file(asked.picture)
     trace = trace_of(asked)
-    stories = [Story(name, trace) for name, _ in contestants]
+    stories = [Timeline(name, trace) for name, _ in contestants]
     outcomes = [
         contenders.run(trace, name, options, conditions, story.watch)
         for (name, options), story in zip(contestants, stories, strict=True)
@@ -178,7 +178,7 @@ def trace_of(asked: Namespace) -> Trace:
 # -- what is said about it -----------------------------------------------------------------------
 
 
-def show(trace: Trace, outcomes: Sequence[Outcome], conditions: contenders.Conditions) -> None:
+def show(trace: Trace, outcomes: Sequence[ReplayResult], conditions: contenders.Conditions) -> None:
     print(
         f"{trace.name}: {number(trace.jobs, 'job')} in {duration(trace.span_seconds)}, "
         f"{duration(trace.useful_seconds / trace.jobs)} each, "
@@ -191,7 +191,7 @@ def show(trace: Trace, outcomes: Sequence[Outcome], conditions: contenders.Condi
             print(f"{outcome.policy} said at last: {outcome.verdict}")
 
 
-def row_of(seen: Outcome) -> tuple[str, ...]:
+def row_of(seen: ReplayResult) -> tuple[str, ...]:
     return (
         seen.policy,
         f"{seen.cost:.3f}",
@@ -208,5 +208,5 @@ def facts_of(trace: Trace) -> Mapping[str, object]:
     return {"name": trace.name, "jobs": trace.jobs, "seconds": trace.span_seconds}
 
 
-def plain_of(outcomes: Sequence[Outcome]) -> list[dict[str, object]]:
+def plain_of(outcomes: Sequence[ReplayResult]) -> list[dict[str, object]]:
     return [{**plain(one), "cost": one.cost, "met": one.is_met} for one in outcomes]

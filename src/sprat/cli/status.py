@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprat.cli import blockers
-from sprat.cli.arguments import Parser
+from sprat.cli.arguments import CommandParser
 from sprat.cli.main import DONE
 from sprat.cli.output import document, duration, facts, paragraph, rate, table
 from sprat.cli.target import known_pool, open_existing
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 WINDOW_SECONDS = 60.0  # that the rates are taken over
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat status")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat status")
     made.add_argument("pool", metavar="POOL", nargs="?", help="only this one, in full")
     return made
 

@@ -7,7 +7,7 @@ import sys
 import time
 
 from sprat.cli import triggers_install
-from sprat.cli.arguments import Namespace, Parser, address, seconds
+from sprat.cli.arguments import CommandParser, Namespace, address, seconds
 from sprat.cli.main import DONE, FAILED
 from sprat.cli.output import document, duration, number, say, table, talk
 from sprat.cli.target import known_pool, open_existing
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 LISTEN = "127.0.0.1:8780"
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat triggers", has_json=False, has_url=False)
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat triggers", has_json=False, has_url=False)
     family = made.family()
     what = "list the triggers, and when they are due"
     family.add_parser("list", help=what, what=what)
@@ -150,14 +150,14 @@ def _serve(store: Store, asked: Namespace) -> int:
     """Until SIGTERM or Ctrl-C."""
     import threading
 
-    from sprat.triggers.listener import Listener
+    from sprat.triggers.listener import WebhookListener
     from sprat.worker.signals import Signals
 
     hooks = [trigger for trigger in registry.every(store) if trigger.type == WEBHOOK]
     for trigger in hooks:
         webhook.secret_of(trigger, os.environ)
     host, port = asked.listen
-    with Listener(store, host, port) as listener:
+    with WebhookListener(store, host, port) as listener:
         where = f"http://{host}:{listener.port}"
         if asked.json:
             document({"listening": where, "triggers": [trigger.name for trigger in hooks]})

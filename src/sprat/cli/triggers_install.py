@@ -7,21 +7,21 @@ import json
 from sprat.cli.main import DONE, UsageError
 from sprat.cli.output import document, number, talk
 from sprat.manifests import triggers
-from sprat.manifests.plan import SECRET, Plan, checked
+from sprat.manifests.plan import SECRET, ManifestPlan, checked
 from sprat.triggers import crontab, install, launchd, systemd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from sprat.cli.arguments import Parser
+    from sprat.cli.arguments import CommandParser
     from sprat.store.store import Store
     from sprat.triggers.install import Entry, Installed
 
 PLACES = {"cron": crontab, "systemd": systemd, "launchd": launchd}
 
 
-def add_options(parser: Parser) -> None:
+def add_options(parser: CommandParser) -> None:
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--cron", action="store_true", help="lines of your crontab")
     where.add_argument("--systemd", action="store_true", help="timers of your user's systemd")
@@ -60,7 +60,7 @@ def main(store: Store, asked: Namespace) -> int:
 def _kubernetes(store: Store, asked: Namespace) -> int:
     if asked.image is None:
         raise UsageError("CronJobs need --image: the name of an image with sprat in it")
-    plan = checked(Plan(image=asked.image, secret=asked.secret))
+    plan = checked(ManifestPlan(image=asked.image, secret=asked.secret))
     found = install.entries(store, every_minute=asked.every_minute)
     items = triggers.of_store(plan, found, store.url)
     print(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2))

@@ -6,7 +6,7 @@ import sys
 import time
 
 from sprat.cli import blockers
-from sprat.cli.arguments import Parser, seconds
+from sprat.cli.arguments import CommandParser, seconds
 from sprat.cli.main import DONE, FAILED
 from sprat.cli.output import GREEN, RED, cut, document, duration, number, paint, rate, talk, width
 from sprat.cli.target import known_pool, open_existing, start_fleet
@@ -28,8 +28,8 @@ STILL_SECONDS = 5.0  # without a change, say why nothing moves
 BAR = 24
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat watch")
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat watch")
     made.add_argument("pool", metavar="POOL")
     made.add_argument(
         "--timeout", type=seconds, metavar="SECONDS", help="give up after so long; exit code 1"
@@ -40,7 +40,7 @@ def parser() -> Parser:
 def main(arguments: Sequence[str]) -> int:
     asked = parser().parse_args(arguments)
     with open_existing(asked.url) as store:
-        watch = Watch(store, known_pool(store, asked.pool))
+        watch = PoolWatch(store, known_pool(store, asked.pool))
         is_over = watch.run(asked.timeout)
     if asked.json:
         document({**watch.summary(), "finished": is_over})
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     return DONE if is_over and not watch.poisoned else FAILED
 
 
-class Watch:
+class PoolWatch:
     """What has happened to a pool since we began to look."""
 
     def __init__(self, store: Store, pool: str) -> None:

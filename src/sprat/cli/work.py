@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from sprat.cli.arguments import Namespace, Parser
+    from sprat.cli.arguments import CommandParser, Namespace
     from sprat.store.store import Store
 
 PLAIN = {
@@ -40,7 +40,7 @@ FINISHING = b"sprat: finishing the job, then leaving; once more hands the job ba
 HANDING_BACK = b"sprat: handing the job back\n"
 
 
-class Asked:
+class WorkArguments:
     """What was asked for; argparse fills another object with the same names."""
 
     pool: str
@@ -120,18 +120,18 @@ class Talking(worker.Worker):
 
 def _work(
     store: Store,
-    asked: Asked | Namespace,
+    asked: WorkArguments | Namespace,
     job: processor.Processor,
     *,
     settings: model.PoolSettings,
     version: int,
     worker_id: str,
-) -> worker.Report:
+) -> worker.WorkerReport:
     about: dict[str, Any] = {"settings": settings, "version": version, "worker_id": worker_id}
     return Talking(store, asked.pool, job, **about, **_place(asked)).run()
 
 
-def _place(asked: Asked | Namespace) -> dict[str, Any]:
+def _place(asked: WorkArguments | Namespace) -> dict[str, Any]:
     """What is known of this worker besides its name. SPRAT_PLACE is where its launcher put it."""
     place = os.environ.get("SPRAT_PLACE")
     return {
@@ -143,22 +143,22 @@ def _place(asked: Asked | Namespace) -> dict[str, Any]:
 
 def _serve(
     store: Store,
-    asked: Asked | Namespace,
+    asked: WorkArguments | Namespace,
     job: processor.Processor,
     *,
     settings: model.PoolSettings,
     version: int,
     worker_id: str,
-) -> worker.Report:
+) -> worker.WorkerReport:
     """Work, and be there for those who ask; known to the orchestrator, if the store is one."""
     from sprat.worker.client import Client
-    from sprat.worker.endpoint_worker import Presence, Reachable
+    from sprat.worker.endpoint_worker import EndpointRegistration, EndpointWorker
 
-    class TalkingReachable(Reachable, Talking):
+    class TalkingReachable(EndpointWorker, Talking):
         pass
 
     about: dict[str, Any] = {"settings": settings, "version": version, "worker_id": worker_id}
-    presence = Presence(
+    presence = EndpointRegistration(
         str(asked.serve),
         lambda: TalkingReachable(store, asked.pool, job, **about, **_place(asked)),
         say=_say,
@@ -172,20 +172,20 @@ def _serve(
 
 def _sit(
     store: Store,
-    asked: Asked | Namespace,
+    asked: WorkArguments | Namespace,
     job: processor.Processor,
     *,
     settings: model.PoolSettings,
     version: int,
     worker_id: str,
-) -> worker.Report:
+) -> worker.WorkerReport:
     """Work in one place after the other, each with the pool's settings of the moment."""
-    from sprat.worker.standby_worker import Seat, Seated
+    from sprat.worker.standby_worker import Standby, StandbyWorker
 
-    class TalkingSeated(Seated, Talking):
+    class TalkingSeated(StandbyWorker, Talking):
         pass
 
-    def make(worker_id: str) -> Seated:
+    def make(worker_id: str) -> StandbyWorker:
         state = store.pool(asked.pool).state()
         now = _settings(state.settings, asked)
         work = job if now == settings else processor.load(now)
@@ -193,15 +193,15 @@ def _sit(
         return TalkingSeated(store, asked.pool, work, settings=now, worker_id=worker_id, **known)
 
     place = os.environ.get("SPRAT_PLACE")
-    seat = Seat(
+    seat = Standby(
         store, asked.pool, make, file=str(asked.seat), place=place, group=asked.group, say=_say
     )
     return seat.run()
 
 
-def _plainly(arguments: Sequence[str]) -> Asked | None:
+def _plainly(arguments: Sequence[str]) -> WorkArguments | None:
     """The command line, if it is in its plainest form."""
-    asked = Asked()
+    asked = WorkArguments()
     words = list(arguments)
     pools = []
     while words:
@@ -224,7 +224,7 @@ def _plainly(arguments: Sequence[str]) -> Asked | None:
     return asked
 
 
-def _settings(settings: model.PoolSettings, asked: Asked | Namespace) -> model.PoolSettings:
+def _settings(settings: model.PoolSettings, asked: WorkArguments | Namespace) -> model.PoolSettings:
     """The pool's settings, with what was asked for instead."""
     changes = {
         "max_jobs": asked.max_jobs,
@@ -240,11 +240,11 @@ def _settings(settings: model.PoolSettings, asked: Asked | Namespace) -> model.P
     return changed(settings, given)
 
 
-def parser() -> Parser:
-    from sprat.cli.arguments import HIDDEN, Parser, seconds, whole
+def parser() -> CommandParser:
+    from sprat.cli.arguments import HIDDEN, CommandParser, seconds, whole
     from sprat.config.settings import ISOLATIONS
 
-    made = Parser(prog="sprat work")
+    made = CommandParser(prog="sprat work")
     made.add_argument("pool", metavar="POOL")
     made.add_argument(
         "--max-jobs",
@@ -276,7 +276,7 @@ def parser() -> Parser:
     return made
 
 
-def _print_json(report: worker.Report) -> None:
+def _print_json(report: worker.WorkerReport) -> None:
     from sprat.cli.output import document
 
     if report.left == worker.NO_WORK:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.cli.arguments import Namespace, Parser
+from sprat.cli.arguments import CommandParser, Namespace
 from sprat.cli.job_text import moment
 from sprat.cli.main import DONE, UsageError
 from sprat.cli.output import document, duration, facts, number, table
@@ -20,8 +20,8 @@ BY_HAND = "drained by hand"
 MOMENTS = {"started_at": "started", "last_heartbeat": "seen", "lease_until": "lease end"}
 
 
-def parser() -> Parser:
-    made = Parser(prog="sprat workers", has_json=False, has_url=False)
+def parser() -> CommandParser:
+    made = CommandParser(prog="sprat workers", has_json=False, has_url=False)
     family = made.family()
     what = "list the workers that are there now"
     lists = family.add_parser("list", help=what, what=what)

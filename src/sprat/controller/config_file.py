@@ -40,7 +40,7 @@ OF_ALL = (
 )
 
 
-class ScaleSet(Record):
+class ControlledScaleSet(Record):
     """Workers to look after: of one pool or (None) of every pool that has a processor."""
 
     pool: str | None = None
@@ -61,19 +61,19 @@ class ScaleSet(Record):
         return pool if self.group is None else f"{pool}, group {self.group}"
 
 
-class Sheet(Record):
+class ControllerFile(Record):
     """A file as it was read and checked."""
 
     orchestrator_url: str | None = None
     store: str | None = None
-    scale_sets: tuple[ScaleSet, ...] = ()
+    scale_sets: tuple[ControlledScaleSet, ...] = ()
     config_ttl_seconds: float = CONFIG_TTL_SECONDS
     lease_seconds: float = LEASE_SECONDS
     drain_deadline_seconds: float | None = None
     warnings: tuple[str, ...] = ()
 
 
-def read(path: str) -> Sheet:
+def read(path: str) -> ControllerFile:
     from sprat.config import yaml_tree
 
     text = text_file.read(path, MAX_BYTES, missing="docs/operate/controller.md has an example")
@@ -85,7 +85,7 @@ class _Reader:
         self._path = path
         self._warnings: list[str] = []
 
-    def sheet(self, tree: Leaf) -> Sheet:
+    def sheet(self, tree: Leaf) -> ControllerFile:
         top = self._keys(tree, "the file", (*OF_ALL, *OF_A_SET))
         own = {key: leaf for key, leaf in top.items() if key in OF_A_SET}
         given: dict[str, Any] = {}
@@ -98,9 +98,9 @@ class _Reader:
         named = top.get("scale_sets")
         sets = [self._scale_set(own)] if named is None else self._list(named, own)
         self._refuse_twins(sets, named or tree)
-        return Sheet(scale_sets=tuple(sets), warnings=tuple(self._warnings), **given)
+        return ControllerFile(scale_sets=tuple(sets), warnings=tuple(self._warnings), **given)
 
-    def _list(self, leaf: Leaf, common: Mapping[str, Leaf]) -> list[ScaleSet]:
+    def _list(self, leaf: Leaf, common: Mapping[str, Leaf]) -> list[ControlledScaleSet]:
         if not isinstance(leaf.value, list) or not leaf.value:
             self._refuse(leaf.line, f"scale_sets must be a list (- pool: ...), not {leaf.said()}")
         found = []
@@ -109,7 +109,9 @@ class _Reader:
             found.append(self._scale_set({**common, **own}, common.get("overrides")))
         return found
 
-    def _scale_set(self, given: Mapping[str, Leaf], common: Leaf | None = None) -> ScaleSet:
+    def _scale_set(
+        self, given: Mapping[str, Leaf], common: Leaf | None = None
+    ) -> ControlledScaleSet:
         made: dict[str, Any] = {}
         for key, field in (("tenant_id", "tenant"), ("machine_group", "group"), ("pool", "pool")):
             if key in given and given[key].value is not None:
@@ -120,7 +122,7 @@ class _Reader:
         made["overrides"] = overrides
         self._launcher(given, made)
         self._algorithm(given, made)
-        return ScaleSet(**made)
+        return ControlledScaleSet(**made)
 
     def _overrides(self, leaf: Leaf) -> dict[str, float]:
         found: dict[str, float] = {}
@@ -217,7 +219,7 @@ class _Reader:
         except InvalidInput as error:
             self._refuse(leaf.line, str(error))
 
-    def _refuse_twins(self, sets: list[ScaleSet], leaf: Leaf) -> None:
+    def _refuse_twins(self, sets: list[ControlledScaleSet], leaf: Leaf) -> None:
         seen = set()
         for one in sets:
             if (one.pool, one.group) in seen:

@@ -10,7 +10,7 @@ import os
 
 from sprat.config.project_file import beside, named_store
 from sprat.controller import config_file, limits
-from sprat.controller.config_file import ScaleSet, Sheet
+from sprat.controller.config_file import ControlledScaleSet, ControllerFile
 from sprat.core import payload
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
@@ -26,7 +26,7 @@ class Configuration(Record):
     """All that a controller needs to begin."""
 
     url: str
-    scale_sets: tuple[ScaleSet, ...]
+    scale_sets: tuple[ControlledScaleSet, ...]
     environment: Mapping[str, float] = {}  # limits that beat those of every scale set
     config_ttl_seconds: float = config_file.CONFIG_TTL_SECONDS
     lease_seconds: float = config_file.LEASE_SECONDS
@@ -44,7 +44,7 @@ def load(
     """Read the file (None: the usual one, if it is there) and the environment. `url` is the
     store's, from the command line."""
     is_there = path is not None or os.path.exists(FILE)
-    found = config_file.read(path or FILE) if is_there else Sheet()
+    found = config_file.read(path or FILE) if is_there else ControllerFile()
     if found.store is not None:
         found = found.replace(store=beside(found.store, os.path.dirname(path or "")))
     warnings = list(found.warnings)
@@ -67,7 +67,7 @@ def load(
 
 
 def _url(
-    found: Sheet, environment: Mapping[str, str], flag: str | None, warnings: list[str]
+    found: ControllerFile, environment: Mapping[str, str], flag: str | None, warnings: list[str]
 ) -> str | None:
     """The first that is given: on the command line, in the environment, in the file, or in the
     sprat.yml of this directory."""
@@ -97,9 +97,11 @@ def _is_orchestrator(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
-def _scale_sets(found: Sheet, environment: Mapping[str, str], path: str) -> tuple[ScaleSet, ...]:
+def _scale_sets(
+    found: ControllerFile, environment: Mapping[str, str], path: str
+) -> tuple[ControlledScaleSet, ...]:
     """Those of the file, or the one that the environment describes."""
-    sets: Sequence[ScaleSet] = found.scale_sets or (ScaleSet(),)
+    sets: Sequence[ControlledScaleSet] = found.scale_sets or (ControlledScaleSet(),)
     tenant = environment.get("TENANT_ID", "").strip()
     group = environment.get("MACHINE_GROUP", "").strip()
     if group and len(sets) > 1:
@@ -115,7 +117,7 @@ def _scale_sets(found: Sheet, environment: Mapping[str, str], path: str) -> tupl
     return tuple(sets)
 
 
-def _require(url: str | None, sets: Sequence[ScaleSet]) -> None:
+def _require(url: str | None, sets: Sequence[ControlledScaleSet]) -> None:
     """Say all that is missing at once. Who names a pool says enough, and a store that is no
     orchestrator has no tenants."""
     missing = [] if url else ["ORCHESTRATOR_URL"]
@@ -134,7 +136,7 @@ def _require(url: str | None, sets: Sequence[ScaleSet]) -> None:
         )
 
 
-def _require_launchers(sets: Sequence[ScaleSet], path: str) -> None:
+def _require_launchers(sets: Sequence[ControlledScaleSet], path: str) -> None:
     """A pool's settings may be a tenant's, and a launcher runs programs on this machine."""
     if any(one.launcher is None for one in sets):
         raise InvalidInput(
@@ -143,7 +145,9 @@ def _require_launchers(sets: Sequence[ScaleSet], path: str) -> None:
         )
 
 
-def _contradictions(sets: Sequence[ScaleSet], environment: Mapping[str, float]) -> list[str]:
+def _contradictions(
+    sets: Sequence[ControlledScaleSet], environment: Mapping[str, float]
+) -> list[str]:
     """What can be known now not to fit together; it works all the same."""
     said = []
     for one in sets:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PARTS = 3  # a leader renews so often in the time that its lease lasts
 
 
-class Lease:
+class ControllerLease:
     def __init__(
         self,
         backend: Backend,

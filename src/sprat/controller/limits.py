@@ -20,7 +20,7 @@ MAX_WORKERS = 100_000
 MAX_SECONDS = 10 * 365 * 86400.0
 
 
-class Limits(Record):
+class ScaleSetLimits(Record):
     """What a scale set goes by."""
 
     min_replicas: int = 0
@@ -30,7 +30,7 @@ class Limits(Record):
     poll_interval_seconds: float = 30.0
 
 
-NAMES = Limits._names
+NAMES = ScaleSetLimits._names
 ALIASES = {
     "min_workers": "min_replicas",
     "max_workers": "max_replicas",
@@ -83,8 +83,8 @@ def _read(text: str, name: str) -> object:
 
 def merged(
     remote: Mapping[str, float], overrides: Mapping[str, float], environment: Mapping[str, float]
-) -> Limits:
+) -> ScaleSetLimits:
     """The numbers that count. A minimum above the maximum is the maximum."""
     given: dict[str, Any] = {**remote, **overrides, **environment}
-    limits = Limits(**given)
+    limits = ScaleSetLimits(**given)
     return limits.replace(min_replicas=min(limits.min_replicas, limits.max_replicas))

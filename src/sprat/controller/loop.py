@@ -14,9 +14,9 @@ import time
 import traceback
 
 from sprat.config import settings
-from sprat.controller.reconciler import Keeper
+from sprat.controller.reconciler import Reconciler
 from sprat.controller.remote import Remote
-from sprat.controller.work_watch import Watch
+from sprat.controller.work_watch import WorkWatch
 from sprat.core import payload
 from sprat.core.errors import SpratError, StoreUnavailable
 from sprat.store.open_store import open_store
@@ -27,9 +27,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sprat.controller.config_file import ScaleSet
+    from sprat.controller.config_file import ControlledScaleSet
     from sprat.controller.configuration import Configuration
-    from sprat.controller.metrics import Figures
+    from sprat.controller.metrics import ScaleSetMetrics
     from sprat.controller.reconciler import Passed
     from sprat.store.store import Store
 
@@ -48,7 +48,7 @@ class Reporter:
     def passed(self, passed: Passed) -> None:
         raise NotImplementedError
 
-    def failed(self, figures: Figures, error: str) -> None:
+    def failed(self, figures: ScaleSetMetrics, error: str) -> None:
         raise NotImplementedError
 
 
@@ -95,10 +95,10 @@ class Controller:
                 self._reporter.failed(keeper.figures, str(error))
         return all_well
 
-    def _targets(self) -> list[tuple[str, ScaleSet]]:
+    def _targets(self) -> list[tuple[str, ControlledScaleSet]]:
         """Every pool that is to be looked after, each group of it once. A scale set that names
         its pool goes before one that takes all."""
-        found: dict[tuple[str, str | None], tuple[str, ScaleSet]] = {}
+        found: dict[tuple[str, str | None], tuple[str, ControlledScaleSet]] = {}
         sets = sorted(self._configuration.scale_sets, key=lambda one: one.pool is None)
         for one in sets:
             pools = _workable(self._store) if one.pool is None else [one.pool]
@@ -106,8 +106,8 @@ class Controller:
                 found.setdefault((pool, one.group), (pool, one))
         return list(found.values())
 
-    def _keeper(self, pool: str, wanted: ScaleSet) -> Keeper:
-        return Keeper(
+    def _keeper(self, pool: str, wanted: ControlledScaleSet) -> Reconciler:
+        return Reconciler(
             self._store,
             pool,
             wanted,
@@ -147,7 +147,7 @@ class Controller:
         self._has_looked = True
         return NEW_POOLS_SECONDS
 
-    def figures(self) -> list[Figures]:
+    def figures(self) -> list[ScaleSetMetrics]:
         return [round_.keeper.figures for round_ in list(self._rounds.values())]
 
     def is_alive(self) -> bool:
@@ -178,14 +178,16 @@ def _workable(store: Store) -> list[str]:
 class Round(threading.Thread):
     """The thread of one scale set."""
 
-    def __init__(self, keeper: Keeper, url: str, *, failed: Callable[[Figures, str], None]) -> None:
+    def __init__(
+        self, keeper: Reconciler, url: str, *, failed: Callable[[ScaleSetMetrics, str], None]
+    ) -> None:
         super().__init__(name=f"scale set {keeper.pool}", daemon=True)
         self.keeper = keeper
         self._failed = failed
         self._is_over = threading.Event()
         self._wake = threading.Event()
         self._rang = False
-        self._watch = Watch(url, keeper.pool, self._ring)
+        self._watch = WorkWatch(url, keeper.pool, self._ring)
 
     def end(self) -> None:
         self._is_over.set()

@@ -28,7 +28,7 @@ HELP = {
 }
 
 
-class Figures:
+class ScaleSetMetrics:
     """Of one scale set. Written by its own thread, read by others."""
 
     def __init__(self, pool: str, group: str | None) -> None:
@@ -98,7 +98,7 @@ class Figures:
         }
 
 
-def text(all_of_them: Iterable[Figures]) -> str:
+def text(all_of_them: Iterable[ScaleSetMetrics]) -> str:
     """Prometheus' text format, each metric's samples together."""
     figures = sorted(all_of_them, key=lambda one: (one.pool, one.group or ""))
     lines: list[str] = []

@@ -12,9 +12,9 @@ import time
 
 from sprat.config import settings
 from sprat.controller.config_file import OF_A_GROUP
-from sprat.controller.lease import Lease
-from sprat.controller.limits import Limits, merged
-from sprat.controller.metrics import Figures
+from sprat.controller.lease import ControllerLease
+from sprat.controller.limits import ScaleSetLimits, merged
+from sprat.controller.metrics import ScaleSetMetrics
 from sprat.core import model
 from sprat.core.record import Record
 from sprat.fleet import checker, policy_input
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from sprat.controller.config_file import ScaleSet
+    from sprat.controller.config_file import ControlledScaleSet
     from sprat.controller.configuration import Configuration
     from sprat.controller.remote import Remote
     from sprat.core.model import PoolSettings, Snapshot
@@ -44,17 +44,17 @@ class Passed(Record):
     """One pass, and what was there after it."""
 
     checked: Checked
-    limits: Limits
+    limits: ScaleSetLimits
     seen: Snapshot
     handed_back: tuple[str, ...] = ()
 
 
-class Keeper:
+class Reconciler:
     def __init__(
         self,
         store: Store,
         pool: str,
-        wanted: ScaleSet,
+        wanted: ControlledScaleSet,
         configuration: Configuration,
         *,
         holder: str,
@@ -71,15 +71,17 @@ class Keeper:
         seconds = configuration.lease_seconds
         place, backend = name_of(pool, self._group), store.backend
         holder = f"{holder}/{place}"  # two groups of one controller are two: one has the duty
-        self._lease = Lease(backend, place, holder=holder, seconds=seconds)
-        self._duty: Lease | None = None  # to see to the work that needs no group
+        self._lease = ControllerLease(backend, place, holder=holder, seconds=seconds)
+        self._duty: ControllerLease | None = None  # to see to the work that needs no group
         if self._group is not None:
-            self._duty = Lease(backend, name_of(pool, None), holder=holder, seconds=seconds)
+            self._duty = ControllerLease(
+                backend, name_of(pool, None), holder=holder, seconds=seconds
+            )
         self._due = 0.0
         self._pace = math.inf  # seconds between two passes, at most the poll interval
-        self._plan: tuple[PoolSettings, Limits] | None = None
+        self._plan: tuple[PoolSettings, ScaleSetLimits] | None = None
         self._leaving: dict[str, float] = {}  # workers told to leave, since when
-        self.figures = Figures(pool, self._group)
+        self.figures = ScaleSetMetrics(pool, self._group)
         self.has_nothing_to_do = False  # new work would be news
 
     def turn(self, *, is_woken: bool = False) -> float:
@@ -132,7 +134,7 @@ class Keeper:
     def pause_after_failure(self) -> float:
         """Seconds until the next turn: a lease that is held is kept, and a pass is tried again
         after the poll interval."""
-        interval = self.figures.interval or Limits().poll_interval_seconds
+        interval = self.figures.interval or ScaleSetLimits().poll_interval_seconds
         return min(interval, self._lease.pause) if self._lease.is_held else interval
 
     def close(self) -> None:
@@ -144,7 +146,7 @@ class Keeper:
 
     # -- what it goes by --------------------------------------------------------------------
 
-    def _planned(self) -> tuple[PoolSettings, Limits]:
+    def _planned(self) -> tuple[PoolSettings, ScaleSetLimits]:
         """The pool's settings with what this scale set has of its own, and its limits."""
         if self._plan is None:
             wanted, configuration = self._wanted, self._configuration
@@ -213,7 +215,10 @@ class Keeper:
 
 
 def planned(
-    own: PoolSettings, wanted: ScaleSet, limits: Limits, given: Mapping[str, float]
+    own: PoolSettings,
+    wanted: ControlledScaleSet,
+    limits: ScaleSetLimits,
+    given: Mapping[str, float],
 ) -> PoolSettings:
     """A pool's settings as a scale set changes them: a whole pool keeps its own policy, unless
     another is named; where workers start, and which variables they get, is only the scale set's.

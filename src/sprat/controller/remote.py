@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ASK_AGAIN_SECONDS = 5.0  # after an answer that did not come
 
 
-class Answer(Record):
+class CachedAnswer(Record):
     """The last good one, and until when nobody needs to ask again."""
 
     said: Mapping[str, float] = {}
@@ -42,7 +42,7 @@ class Remote:
         self._ttl = ttl_seconds
         self._complain = complain
         self._clock = clock
-        self._known: dict[tuple[str, str], Answer] = {}
+        self._known: dict[tuple[str, str], CachedAnswer] = {}
 
     def limits(self, tenant: str, group: str) -> Mapping[str, float]:
         """What counts now; nothing, if there never was an answer."""
@@ -57,7 +57,7 @@ class Remote:
             pause = min(self._ttl, ASK_AGAIN_SECONDS)
             used = "what it said last counts" if said else "the defaults count"
             self._complain(f"no configuration for {tenant}/{group}, {used}: {error}")
-        answer = Answer(said=said, until=self._clock() + pause)
+        answer = CachedAnswer(said=said, until=self._clock() + pause)
         self._known[tenant, group] = answer
         return answer.said
 

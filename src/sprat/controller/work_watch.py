@@ -19,7 +19,7 @@ ONE_WAIT_SECONDS = 20.0
 AFTER_AN_ERROR_SECONDS = 5.0
 
 
-class Watch:
+class WorkWatch:
     """Sleeps in a thread that ends with the process, over a store of its own: that may be in the
     middle of a wait when all else is closed."""
 

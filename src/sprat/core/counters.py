@@ -19,7 +19,7 @@ PENDING, DELAYED, BACKLOG, CLAIMED, DONE, POISONED, CANCELLED = range(7)
 COLUMN = {name: place for place, name in enumerate(COUNTED)}
 
 
-class Tally:
+class Counters:
     """`counts` are exact: they go with the transaction. `stats` may be held back for a moment
     (see Notes), so that a busy worker does not write them with every job."""
 
@@ -50,7 +50,7 @@ class Tally:
         self.stats.append((pool, kind, 1, seconds))
 
 
-class Notes:
+class HeldStatistics:
     """Statistics of committed transactions that are not written yet. They are written along with
     a later transaction, at most HOLD_SECONDS on; a process that is killed in between loses them."""
 

@@ -26,7 +26,7 @@ MOST_RENEWALS = 3
 TOUCH_SECONDS = 0.1  # a connection marks the store at most this often
 
 
-class Lease(Record):
+class LeaseState(Record):
     """A live worker's lease, or the deadline of a launch that has not registered yet."""
 
     worker_id: str
@@ -36,8 +36,8 @@ class Lease(Record):
 
 
 def after_gap(
-    leases: Iterable[Lease], *, marked_at: float, now: float, restarted: bool = False
-) -> list[Lease]:
+    leases: Iterable[LeaseState], *, marked_at: float, now: float, restarted: bool = False
+) -> list[LeaseState]:
     """The leases that change, as they are from now on. `restarted`: the server is another run."""
     live = list(leases)
     if not live:
@@ -53,11 +53,11 @@ def after_gap(
     ]
 
 
-def _may(lease: Lease) -> bool:
+def _may(lease: LeaseState) -> bool:
     return lease.renewals < MOST_RENEWALS
 
 
-def _renewed(lease: Lease, now: float, part: float) -> Lease:
+def _renewed(lease: LeaseState, now: float, part: float) -> LeaseState:
     until = max(lease.until, now + part * lease.seconds)
     return lease.replace(until=until, renewals=lease.renewals + 1)
 

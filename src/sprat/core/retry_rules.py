@@ -21,7 +21,7 @@ def stopped_after(seconds: float) -> str:
     return f"stopped after {seconds:g} second{'' if seconds == 1 else 's'}"
 
 
-class Tally(Record):
+class AttemptCounts(Record):
     """The part of an item that decides whether it is tried again."""
 
     attempts: int
@@ -32,7 +32,7 @@ class Tally(Record):
     transients: int = 0
 
 
-class Verdict(Record):
+class NextState(Record):
     """The item's next state."""
 
     status: str
@@ -47,12 +47,14 @@ def may_run_ahead(*, suspect: bool, attempts: int, max_retries: int) -> bool:
     return not suspect and attempts + 1 < max_retries
 
 
-def after_failure(tally: Tally, outcome: str, max_transient: int | None = None) -> Verdict:
+def after_failure(
+    tally: AttemptCounts, outcome: str, max_transient: int | None = None
+) -> NextState:
     """A job that ended in its worker's hands without a result. Transient failures (up to
     `max_transient` of them), a graceful hand-back and an unknown task give the attempt back."""
     started = tally.attempts + (1 if tally.ahead else 0)
     if _gives_back(tally, outcome, max_transient):
-        return Verdict(
+        return NextState(
             status=model.PENDING,
             attempts=tally.attempts if tally.ahead else max(0, started - 1),
             suspect=tally.suspect,
@@ -60,7 +62,7 @@ def after_failure(tally: Tally, outcome: str, max_transient: int | None = None) 
             transients=tally.transients + (outcome == model.TRANSIENT),
         )
     out = outcome == model.POISON or started >= tally.max_retries
-    return Verdict(
+    return NextState(
         status=model.POISONED if out else model.PENDING,
         attempts=started,
         suspect=False,
@@ -69,7 +71,7 @@ def after_failure(tally: Tally, outcome: str, max_transient: int | None = None) 
     )
 
 
-def _gives_back(tally: Tally, outcome: str, max_transient: int | None) -> bool:
+def _gives_back(tally: AttemptCounts, outcome: str, max_transient: int | None) -> bool:
     if outcome == model.PARK:
         return True
     if outcome == model.TRANSIENT:
@@ -77,13 +79,15 @@ def _gives_back(tally: Tally, outcome: str, max_transient: int | None) -> bool:
     return outcome == model.HAND_BACK and tally.given_back < GIVE_BACKS
 
 
-def after_crash(tally: Tally, *, never_started: bool = False, in_outage: bool = False) -> Verdict:
+def after_crash(
+    tally: AttemptCounts, *, never_started: bool = False, in_outage: bool = False
+) -> NextState:
     """A job whose worker died; `never_started` when its parent process knows. A worker that was
     silent since an outage of the store (`in_outage`) may have died of it: the attempt is given
     back."""
     if tally.ahead:
         doubtful = tally.ahead == UNANNOUNCED and not never_started and not in_outage
-        return Verdict(
+        return NextState(
             status=model.PENDING,
             attempts=tally.attempts,
             suspect=tally.suspect or doubtful,
@@ -93,7 +97,7 @@ def after_crash(tally: Tally, *, never_started: bool = False, in_outage: bool = 
     if in_outage:
         return after_failure(tally, model.HAND_BACK)
     started = tally.attempts + (1 if tally.suspect else 0)
-    return Verdict(
+    return NextState(
         status=model.POISONED if started >= tally.max_retries else model.PENDING,
         attempts=min(started, tally.max_retries),
         suspect=False,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from sprat.core.errors import MissingExtra
 
 try:
-    from sprat.flatmachines.backends import Backends, Registration, Work
+    from sprat.flatmachines.backends import Backends, RegistrationBackend, WorkBackend
     from sprat.flatmachines.hooks import SpratHooks, registry
     from sprat.flatmachines.invoker import SpratInvoker
     from sprat.flatmachines.runner import processor, run
@@ -25,10 +25,10 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "Backends",
-    "Registration",
+    "RegistrationBackend",
     "SpratHooks",
     "SpratInvoker",
-    "Work",
+    "WorkBackend",
     "processor",
     "registry",
     "run",

@@ -39,11 +39,11 @@ class Backends:
     def __init__(self, store: Store, *, lease_seconds: float = LEASE_SECONDS) -> None:
         self.store = store
         released: dict[str, int] = {}
-        self.registration = Registration(store, released, lease_seconds=lease_seconds)
-        self.work = Work(store, released, lease_seconds=lease_seconds)
+        self.registration = RegistrationBackend(store, released, lease_seconds=lease_seconds)
+        self.work = WorkBackend(store, released, lease_seconds=lease_seconds)
 
 
-class Registration:
+class RegistrationBackend:
     """A RegistrationBackend."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Registration:
         return [_record(worker) for worker in found]
 
 
-class Work:
+class WorkBackend:
     """A WorkBackend."""
 
     def __init__(
@@ -125,11 +125,11 @@ class Work:
         self._released = {} if released is None else released
         self._lease = lease_seconds
 
-    def pool(self, name: str) -> Pool:
-        return Pool(self._store, name, self._released, self._lease)
+    def pool(self, name: str) -> FlatWorkPool:
+        return FlatWorkPool(self._store, name, self._released, self._lease)
 
 
-class Pool:
+class FlatWorkPool:
     """A WorkPool."""
 
     def __init__(self, store: Store, name: str, released: dict[str, int], lease: float) -> None:

@@ -101,7 +101,9 @@ class SpratHooks(DistributedWorkerHooks):
         if launching.has_processor(settings):
             checker.launch(self.store, pool, settings, ids)
         else:
-            machine = launching.Machine(config=os.path.abspath(str(config)), hooks=self._spec)
+            machine = launching.MachineProcess(
+                config=os.path.abspath(str(config)), hooks=self._spec
+            )
             launching.start_machines(self.store, pool, ids, machine, {})
         return ids
 

@@ -38,7 +38,7 @@ class SpratInvoker(InlineInvoker):
         if not isinstance(pool, str):
             await super().launch(caller_machine, target_config, input_data, execution_id)
             return
-        machine = launching.Machine(
+        machine = launching.MachineProcess(
             config=_written(target_config),
             hooks=self._hooks,
             execution_id=execution_id,
@@ -47,7 +47,7 @@ class SpratInvoker(InlineInvoker):
         )
         await asyncio.to_thread(self._launch, pool, machine, input_data)
 
-    def _launch(self, pool: str, machine: launching.Machine, given: Any) -> None:
+    def _launch(self, pool: str, machine: launching.MachineProcess, given: Any) -> None:
         settings = self._store.pool(pool).state().settings
         ids = launching.reserve(self._store, pool, 1)
         if ids and not launching.has_processor(settings):

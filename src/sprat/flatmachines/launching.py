@@ -57,7 +57,7 @@ def has_processor(settings: model.PoolSettings) -> bool:
     return settings.handler is not None or settings.command is not None
 
 
-class Machine(Record):
+class MachineProcess(Record):
     """A machine to start in a process of its own."""
 
     config: str  # the path of its file
@@ -68,7 +68,11 @@ class Machine(Record):
 
 
 def start_machines(
-    store: Store, pool: str, worker_ids: Sequence[str], machine: Machine, given: Mapping[str, Any]
+    store: Store,
+    pool: str,
+    worker_ids: Sequence[str],
+    machine: MachineProcess,
+    given: Mapping[str, Any],
 ) -> None:
     """Start a machine for each reservation and wait for none. A slot that nothing could be started
     for is free again at once."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _attended_at: dict[tuple[str, str], float] = {}  # by store and pool, in this process
 
 
-class Elsewhere(Launcher):
+class RemoteLauncher(Launcher):
     def start_pass(self, url: str, pool: str, settings: PoolSettings) -> None:
         run_apart([sys.executable, "-P", "-m", "sprat", "check", pool], environment(url, settings))
 

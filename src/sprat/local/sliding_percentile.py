@@ -10,7 +10,7 @@ from sprat.core import histogram
 BUCKETS = 6
 
 
-class Recent:
+class SlidingPercentile:
     """Durations counted in a few buckets of time; the oldest bucket goes as a whole."""
 
     def __init__(self, window_seconds: float = 60.0) -> None:

@@ -20,7 +20,7 @@ from sprat.core import payload
 from sprat.core.coroutines import outcome
 from sprat.core.errors import InvalidInput, SpratError
 from sprat.core.record import Record
-from sprat.local.sliding_percentile import Recent
+from sprat.local.sliding_percentile import SlidingPercentile
 from sprat.local.worker_process import WorkerDied, WorkerProcess, packed
 
 TYPE_CHECKING = False
@@ -103,8 +103,8 @@ class WorkerPool:
         self._completed = 0
         self._failed = 0
         self._closed = False
-        self._latency = Recent()
-        self._wait = Recent()
+        self._latency = SlidingPercentile()
+        self._wait = SlidingPercentile()
         self.scale_to(initial_workers)
 
     @classmethod

@@ -21,7 +21,7 @@ class Transition(Record):
     condition: Template | None = None
 
 
-class State(Record):
+class MachineState(Record):
     """What is done in a state, and where it leads. `Any` may hold templates."""
 
     name: str
@@ -51,7 +51,7 @@ class State(Record):
         return "final" if self.is_final else "pass"
 
 
-class Backends(Record):
+class BackendSettings(Record):
     """Where the machine's store is, as the source document writes it."""
 
     registration: str | None = None
@@ -60,12 +60,12 @@ class Backends(Record):
     work_path: str | None = None
 
 
-class Settings(Record):
+class MachineSettings(Record):
     """What a machine asks of whoever runs it."""
 
     heartbeat_interval: float | None = None  # seconds; it is registered as a worker, and beats
     worker_pool: str | None = None  # the pool it works for; else `pool_id` of its input
-    backends: Backends = Backends()
+    backends: BackendSettings = BackendSettings()
     isolation: str = "process"  # where a worker runs its actions: in a child, or "none": itself
     max_steps: int | None = None  # states that one run may pass through
 
@@ -76,9 +76,9 @@ class Machine(Record):
     name: str
     path: str
     context: Mapping[str, Any]
-    settings: Settings
+    settings: MachineSettings
     hooks: Mapping[str, Any] | str | None
     actions: Mapping[str, str]
     machines: Mapping[str, str]
-    states: Mapping[str, State]
+    states: Mapping[str, MachineState]
     initial: str

@@ -38,16 +38,16 @@ SUMS = (("+", "-"), ("~",), ("*", "/", "//", "%"))
 def compiled(text: str) -> Node:
     """An expression on its own, such as a transition's condition."""
     found, _ = tokens(text)
-    return Parser(found).whole()
+    return ExpressionParser(found).whole()
 
 
 def compiled_in_braces(text: str, start: int) -> tuple[Node, int]:
     """The expression after a `{{`, and the place behind its `}}`."""
     found, end = tokens(text, start, in_braces=True)
-    return Parser(found).whole(), end
+    return ExpressionParser(found).whole(), end
 
 
-class Parser:
+class ExpressionParser:
     """One pass over the tokens; every method reads one kind of expression and returns a node."""
 
     def __init__(self, found: list[Token]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.machines.definition import Machine, State
+    from sprat.machines.definition import Machine, MachineState
 
 MOST_LETTERS = 40
 
@@ -27,7 +27,7 @@ def mermaid(machine: Machine) -> str:
     return "\n".join(lines)
 
 
-def _title(state: State) -> str:
+def _title(state: MachineState) -> str:
     each = "each " if state.foreach is not None else ""
     for kind in ("action", "machine", "launch"):
         if getattr(state, kind) is not None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from sprat.machines import template
 from sprat.machines.checks import Checks, either, is_path, nearest
-from sprat.machines.definition import ISOLATIONS, Backends, Machine, Settings, State, Transition
+from sprat.machines.definition import (
+    ISOLATIONS,
+    BackendSettings,
+    Machine,
+    MachineSettings,
+    MachineState,
+    Transition,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,9 +73,9 @@ class _Schema(Checks):
             initial=next(state.name for state in states.values() if state.is_initial),
         )
 
-    def _settings(self, data: dict[str, Leaf]) -> Settings:
+    def _settings(self, data: dict[str, Leaf]) -> MachineSettings:
         if "settings" not in data:
-            return Settings()
+            return MachineSettings()
         given = self.mapping(data["settings"], "data.settings", SETTINGS)
         checks: dict[str, Callable[[Leaf, str], Any]] = {
             "heartbeat_interval": self.seconds,
@@ -77,14 +84,14 @@ class _Schema(Checks):
             "isolation": lambda leaf, what: self.one_of(leaf, what, ISOLATIONS),
             "max_steps": self.count,
         }
-        return Settings(**{key: checks[key](leaf, key) for key, leaf in given.items()})
+        return MachineSettings(**{key: checks[key](leaf, key) for key, leaf in given.items()})
 
-    def _backends(self, leaf: Leaf, what: str) -> Backends:
+    def _backends(self, leaf: Leaf, what: str) -> BackendSettings:
         given = self.mapping(leaf, what, BACKENDS)
         for key in ("registration", "work"):
             if key in given:
                 self.one_of(given[key], f"backends.{key}", KINDS_OF_BACKEND)
-        found = Backends(**{key: self.text(one, key) for key, one in given.items()})
+        found = BackendSettings(**{key: self.text(one, key) for key, one in given.items()})
         one, other = found.registration_path, found.work_path
         if None not in (one, other) and one != other:
             why = "registration_path and work_path must be the same: workers and work are one store"
@@ -116,7 +123,7 @@ class _Schema(Checks):
 
     # -- states -----------------------------------------------------------------------------
 
-    def _states(self, leaf: Leaf) -> dict[str, State]:
+    def _states(self, leaf: Leaf) -> dict[str, MachineState]:
         given = self.mapping(leaf, "data.states")
         if not given:
             self.refuse_key(leaf, "data.states has no state")
@@ -130,7 +137,7 @@ class _Schema(Checks):
             self.refuse_key(given[first[1]], f"{first[0]} is the initial state already")
         return states
 
-    def _state(self, name: str, leaf: Leaf, states: dict[str, Leaf]) -> State:
+    def _state(self, name: str, leaf: Leaf, states: dict[str, Leaf]) -> MachineState:
         where = f"states.{name}"
         given = self.mapping(leaf, where, STATE)
         kind = self.one_of(given["type"], f"{where}.type", TYPES) if "type" in given else ""
@@ -142,7 +149,7 @@ class _Schema(Checks):
             self.refuse_key(leaf, f"{where}.transitions is missing: where does it go from here?")
         if not is_final and "output" in given:
             self.refuse_key(given["output"], f"{where} is not final: it has no output")
-        return State(
+        return MachineState(
             name=name,
             is_initial=kind == "initial",
             is_final=is_final,

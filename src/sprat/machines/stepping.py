@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from sprat.machines.definition import Machine, State
+    from sprat.machines.definition import Machine, MachineState
 
 DEFAULT = "default"  # in a map of on_error: every error that has no entry of its own
 
@@ -184,7 +184,7 @@ class Run:
 
     # -- one state --------------------------------------------------------------------------
 
-    def _worked(self, state: State) -> Any:
+    def _worked(self, state: MachineState) -> Any:
         self._changed(self.hooks.on_state_enter(state.name, self.context))
         self._is_worth_keeping = state.kind not in ("pass", "final")
         output = self._in_time(state)
@@ -194,7 +194,7 @@ class Run:
             self.context[name] = filled(value, self._names(output=output))
         return output
 
-    def _in_time(self, state: State) -> Any:
+    def _in_time(self, state: MachineState) -> Any:
         if state.timeout is None:
             return self._work(state)
         seconds = _seconds(filled(state.timeout, self._names()), f"{state.name}.timeout")
@@ -208,7 +208,7 @@ class Run:
         finally:
             self._host.lift(limit)
 
-    def _work(self, state: State) -> Any:
+    def _work(self, state: MachineState) -> Any:
         if state.foreach is not None:
             return self._each(state)
         if state.wait is not None:
@@ -219,7 +219,7 @@ class Run:
             return self._host.launch(self, state.launch, [given])
         return self._one(state, {})
 
-    def _each(self, state: State) -> Any:
+    def _each(self, state: MachineState) -> Any:
         elements = filled(state.foreach, self._names())
         if not isinstance(elements, list):
             raise MachineFailed(f"{state.name}.foreach is no list")
@@ -239,7 +239,7 @@ class Run:
         keys = [filled(state.key, one) for one in names]
         return dict(zip(map(str, keys), outputs, strict=True))
 
-    def _one(self, state: State, element: dict[str, Any]) -> Any:
+    def _one(self, state: MachineState, element: dict[str, Any]) -> Any:
         """The action or machine of a state, once."""
         names = self._names(**element)
         if state.machine is not None:
@@ -256,13 +256,13 @@ class Run:
 
     # -- from state to state ----------------------------------------------------------------
 
-    def _way_out(self, state: State) -> str:
+    def _way_out(self, state: MachineState) -> str:
         for transition in state.transitions:
             if transition.condition is None or transition.condition(self._names()):
                 return transition.to
         raise MachineFailed(f"no transition of state {state.name} is open")
 
-    def _caught(self, state: State, error: Exception) -> str:
+    def _caught(self, state: MachineState, error: Exception) -> str:
         kinds = kinds_of(error)
         self._host.failed(self, error)
         self.context |= {"error": str(error), "error_type": kinds[0]}
@@ -274,7 +274,7 @@ class Run:
             raise error
         return to
 
-    def _go(self, state: State, to: str) -> None:
+    def _go(self, state: MachineState, to: str) -> None:
         to = self.hooks.on_transition(state.name, to, self.context) or to
         if to not in self.machine.states:
             raise MachineFailed(f"a hook wants to go to {to!r}: there is no such state")
@@ -282,7 +282,7 @@ class Run:
             state=to, steps=self.position.steps + 1, finished=(), inner=None
         )
 
-    def _ended(self, state: State, output: Any) -> Any:
+    def _ended(self, state: MachineState, output: Any) -> Any:
         final = {} if state.output is None else filled(state.output, self._names(output=output))
         seen = self.hooks.on_machine_end(self.context, final)
         return final if seen is None else seen

@@ -12,7 +12,7 @@ from sprat.manifests.plan import (
     CONTROLLER,
     CONTROLLER_KEY,
     CONTROLLER_PORT,
-    Plan,
+    ManifestPlan,
     labels,
     metadata,
     name,
@@ -26,7 +26,7 @@ FILE = "worker-controller-config.yaml"
 DIRECTORY = "/etc/sprat"
 
 
-def objects(plan: Plan) -> list[dict[str, Any]]:
+def objects(plan: ManifestPlan) -> list[dict[str, Any]]:
     text = plan.configuration or yaml_text.document(configuration(plan))
     config_map = {
         "apiVersion": "v1",
@@ -37,7 +37,7 @@ def objects(plan: Plan) -> list[dict[str, Any]]:
     return [config_map, _deployment(plan, text), availability.budget(CONTROLLER)]
 
 
-def configuration(plan: Plan) -> dict[str, Any]:
+def configuration(plan: ManifestPlan) -> dict[str, Any]:
     """The controller's file for pools that were named."""
     scale_sets = [{"pool": pool} for pool in worker.pools_of(plan)]
     options = {
@@ -56,7 +56,7 @@ def configuration(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _deployment(plan: Plan, text: str) -> dict[str, Any]:
+def _deployment(plan: ManifestPlan, text: str) -> dict[str, Any]:
     mount = {"name": "config", "mountPath": DIRECTORY, "readOnly": True}
     container = pod.container(
         CONTROLLER,
@@ -89,7 +89,7 @@ def _deployment(plan: Plan, text: str) -> dict[str, Any]:
     }
 
 
-def _variables(plan: Plan) -> list[dict[str, Any]]:
+def _variables(plan: ManifestPlan) -> list[dict[str, Any]]:
     key = pod.secret_variable("SPRAT_API_KEY", plan.secret, CONTROLLER_KEY)
     if plan.has_url:
         return [key]

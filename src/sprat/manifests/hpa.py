@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprat.manifests import keda, worker
-from sprat.manifests.plan import WORKER, Plan, metadata
+from sprat.manifests.plan import WORKER, ManifestPlan, metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 METRIC = "sprat_worker_pool_desired_workers"
 
 
-def objects(plan: Plan) -> list[dict[str, Any]]:
+def objects(plan: ManifestPlan) -> list[dict[str, Any]]:
     made = []
     for pool in worker.pools_of(plan):
         made += [worker.deployment(plan, pool), _autoscaler(plan, pool)]
     return made
 
 
-def _autoscaler(plan: Plan, pool: str) -> dict[str, Any]:
+def _autoscaler(plan: ManifestPlan, pool: str) -> dict[str, Any]:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": worker.called(pool)}
     metric = {
         "metric": {"name": METRIC, "selector": {"matchLabels": {"pool": pool}}},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprat.manifests import pod, worker
-from sprat.manifests.plan import VIEWER_KEY, WORKER, Plan, labels, metadata
+from sprat.manifests.plan import VIEWER_KEY, WORKER, ManifestPlan, labels, metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ COOLDOWN_SECONDS = 60  # with nothing to do for so long, the last worker goes
 IDLE_SECONDS = 30  # after which a worker of a job leaves by itself
 
 
-def objects(plan: Plan) -> list[dict[str, Any]]:
+def objects(plan: ManifestPlan) -> list[dict[str, Any]]:
     """Workers that stay, as a Deployment; KEDA sets how many they are."""
     made = [_authentication(plan)]
     for pool in worker.pools_of(plan):
@@ -24,12 +24,12 @@ def objects(plan: Plan) -> list[dict[str, Any]]:
     return made
 
 
-def jobs(plan: Plan) -> list[dict[str, Any]]:
+def jobs(plan: ManifestPlan) -> list[dict[str, Any]]:
     """Workers that leave by themselves, as Jobs; KEDA starts them and stops none."""
     return [_authentication(plan), *(_scaled_job(plan, pool) for pool in worker.pools_of(plan))]
 
 
-def _authentication(plan: Plan) -> dict[str, Any]:
+def _authentication(plan: ManifestPlan) -> dict[str, Any]:
     key = {"parameter": "token", "name": plan.secret, "key": VIEWER_KEY}
     return {
         "apiVersion": API,
@@ -39,7 +39,7 @@ def _authentication(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _scaled_object(plan: Plan, pool: str) -> dict[str, Any]:
+def _scaled_object(plan: ManifestPlan, pool: str) -> dict[str, Any]:
     return {
         "apiVersion": API,
         "kind": "ScaledObject",
@@ -56,7 +56,7 @@ def _scaled_object(plan: Plan, pool: str) -> dict[str, Any]:
     }
 
 
-def _scaled_job(plan: Plan, pool: str) -> dict[str, Any]:
+def _scaled_job(plan: ManifestPlan, pool: str) -> dict[str, Any]:
     inner = worker.working_pod(plan, pool, idle_seconds=IDLE_SECONDS, restartPolicy="Never")
     return {
         "apiVersion": API,
@@ -81,7 +81,7 @@ def _scaled_job(plan: Plan, pool: str) -> dict[str, Any]:
     }
 
 
-def _trigger(plan: Plan, pool: str) -> dict[str, Any]:
+def _trigger(plan: ManifestPlan, pool: str) -> dict[str, Any]:
     return {
         "type": "metrics-api",
         "metadata": {
@@ -94,7 +94,7 @@ def _trigger(plan: Plan, pool: str) -> dict[str, Any]:
     }
 
 
-def at_once(plan: Plan) -> dict[str, Any]:
+def at_once(plan: ManifestPlan) -> dict[str, Any]:
     """The pool's policy has thought about it already: do what it says."""
     all_at_once = {"type": "Pods", "value": plan.most, "periodSeconds": 15}
     return {

@@ -12,8 +12,8 @@ from sprat.manifests.plan import (
     PORT,
     TRIGGER,
     WORKER,
-    Plan,
-    Way,
+    Destination,
+    ManifestPlan,
     labels,
     metadata,
     name,
@@ -29,7 +29,7 @@ WORKERS = {"matchExpressions": [{"key": POOL, "operator": "Exists"}]}
 DNS_PORTS = [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]
 
 
-def objects(plan: Plan) -> list[dict[str, Any]]:
+def objects(plan: ManifestPlan) -> list[dict[str, Any]]:
     clients = [{"podSelector": {"matchLabels": CLIENT}}, _namespaces(CLIENT)]
     callers = [{"podSelector": WORKERS}, _pods(CONTROLLER), _pods(TRIGGER)]
     return [
@@ -40,7 +40,7 @@ def objects(plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _ways_out(ways: tuple[Way, ...]) -> list[dict[str, Any]]:
+def _ways_out(ways: tuple[Destination, ...]) -> list[dict[str, Any]]:
     names = {"to": [_namespaces({"kubernetes.io/metadata.name": "kube-system"})]}
     return [
         {**names, "ports": DNS_PORTS},

@@ -6,7 +6,7 @@ It keeps nothing itself, so any number of replicas may serve one store, if that 
 from __future__ import annotations
 
 from sprat.manifests import availability, pod
-from sprat.manifests.plan import ORCHESTRATOR, PORT, URL_KEY, Plan, labels, metadata, name
+from sprat.manifests.plan import ORCHESTRATOR, PORT, URL_KEY, ManifestPlan, labels, metadata, name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ LINGER_SECONDS = 5
 GRACE_SECONDS = 30
 
 
-def objects(plan: Plan) -> list[dict[str, Any]]:
+def objects(plan: ManifestPlan) -> list[dict[str, Any]]:
     return [_account(), _deployment(plan), _service(), availability.budget(ORCHESTRATOR)]
 
 
@@ -31,7 +31,7 @@ def _account() -> dict[str, Any]:
     }
 
 
-def _deployment(plan: Plan) -> dict[str, Any]:
+def _deployment(plan: ManifestPlan) -> dict[str, Any]:
     command = ["sprat", "serve", "--host", "0.0.0.0", "--port", str(PORT)]
     command += ["--linger", str(LINGER_SECONDS), "--json-logs"]
     container = pod.container(

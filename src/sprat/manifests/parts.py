@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from sprat.manifests.plan import Plan
+    from sprat.manifests.plan import ManifestPlan
     from sprat.triggers.install import Entry
 
 ALL = "all"
 TRIGGERS = "triggers"
 # All but TRIGGERS, which needs to know them.
-OBJECTS: dict[str, Callable[[Plan], list[dict[str, Any]]]] = {
+OBJECTS: dict[str, Callable[[ManifestPlan], list[dict[str, Any]]]] = {
     "rbac": rbac.objects,
     "orchestrator": orchestrator.objects,
     "controller": controller.objects,
@@ -64,7 +64,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     return [name for name in NAMES if name in wanted]
 
 
-def build(plan: Plan, names: Sequence[str], entries: Sequence[Entry] = ()) -> Parts:
+def build(plan: ManifestPlan, names: Sequence[str], entries: Sequence[Entry] = ()) -> Parts:
     """The objects of each part. Without cron triggers there is no such part."""
     made: Parts = {}
     for name in names:
@@ -77,18 +77,18 @@ def build(plan: Plan, names: Sequence[str], entries: Sequence[Entry] = ()) -> Pa
     return made
 
 
-def listed(plan: Plan, parts: Parts) -> dict[str, Any]:
+def listed(plan: ManifestPlan, parts: Parts) -> dict[str, Any]:
     """One document, for `kubectl apply -f -`."""
     items = [_placed(one, plan.namespace) for objects in parts.values() for one in objects]
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
-def stream(plan: Plan, parts: Parts) -> str:
+def stream(plan: ManifestPlan, parts: Parts) -> str:
     """The same as YAML, for people."""
     return _advice(plan, parts) + yaml_text.documents(listed(plan, parts)["items"])
 
 
-def files(plan: Plan, parts: Parts) -> dict[str, str]:
+def files(plan: ManifestPlan, parts: Parts) -> dict[str, str]:
     """A directory: its files by name."""
     made = {
         f"{name}.yaml": HEADER + yaml_text.documents(objects) for name, objects in parts.items()
@@ -103,7 +103,7 @@ def files(plan: Plan, parts: Parts) -> dict[str, str]:
     return {KUSTOMIZATION: text, **made}
 
 
-def _advice(plan: Plan, parts: Parts) -> str:
+def _advice(plan: ManifestPlan, parts: Parts) -> str:
     every = [one for objects in parts.values() for one in objects]
     has_workers = not parts.keys().isdisjoint(("controller", *SCALERS))
     return secrets.advice(plan, every, has_workers=has_workers)

@@ -25,14 +25,14 @@ CONTROLLER_PORT = 8001  # health and figures
 URL_KEY, CONTROLLER_KEY, VIEWER_KEY = "url", "controller-key", "viewer-key"
 
 
-class Way(Record):
+class Destination(Record):
     """Where workers may connect to: addresses, and a port (None: all)."""
 
     cidr: str
     port: int | None = None
 
 
-class Plan(Record):
+class ManifestPlan(Record):
     namespace: str = NAMESPACE
     image: str = ""
     pools: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Plan(Record):
     max_workers: int | None = None  # of a pool; None: as its settings say
     configuration: str | None = None  # the controller's file, as somebody wrote it
     has_url: bool = False  # whether that names another orchestrator than ours
-    ways: tuple[Way, ...] = ()  # what workers may reach besides DNS and the orchestrator
+    ways: tuple[Destination, ...] = ()  # what workers may reach besides DNS and the orchestrator
 
     @property
     def most(self) -> int:
@@ -63,7 +63,7 @@ class Plan(Record):
         return f"http://{name(ORCHESTRATOR)}.{self.namespace}.svc:{PORT}"
 
 
-def checked(plan: Plan) -> Plan:
+def checked(plan: ManifestPlan) -> ManifestPlan:
     """The same plan, or InvalidInput."""
     names.namespace(plan.namespace)
     names.secret(plan.secret)
@@ -74,7 +74,7 @@ def checked(plan: Plan) -> Plan:
     return plan
 
 
-def way(text: str) -> Way:
+def way(text: str) -> Destination:
     """`10.0.0.0/8`, `10.1.2.3:5432` or `[2001:db8::]/32:443`, or InvalidInput."""
     rest, _, after = text.partition("]") if text.startswith("[") else ("", "", text)
     cidr, colon, port = after.rpartition(":") if ":" in after else (after, "", "")
@@ -86,7 +86,7 @@ def way(text: str) -> Way:
         raise InvalidInput(
             f"{text!r} names no addresses: write them as 10.0.0.0/8, with :PORT if only that"
         ) from None
-    return Way(cidr=str(network), port=int(port) if colon else None)
+    return Destination(cidr=str(network), port=int(port) if colon else None)
 
 
 def name(component: str) -> str:

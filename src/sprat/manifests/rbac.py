@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sprat.launchers.kubernetes import rbac
 from sprat.launchers.kubernetes.options import POD
-from sprat.manifests.plan import CONTROLLER, WORKER, Plan, metadata, name
+from sprat.manifests.plan import CONTROLLER, WORKER, ManifestPlan, metadata, name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MODE = POD  # how the controller starts workers
 
 
-def objects(plan: Plan) -> list[dict[str, Any]]:
+def objects(plan: ManifestPlan) -> list[dict[str, Any]]:
     return [_account(CONTROLLER), _account(WORKER), _role(), _binding()]
 
 

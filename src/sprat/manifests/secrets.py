@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.manifests.plan import CONTROLLER_KEY, URL_KEY, VIEWER_KEY, Plan
+from sprat.manifests.plan import CONTROLLER_KEY, URL_KEY, VIEWER_KEY, ManifestPlan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ EXAMPLES = {
 }
 
 
-def advice(plan: Plan, objects: Sequence[dict[str, Any]], *, has_workers: bool) -> str:
+def advice(plan: ManifestPlan, objects: Sequence[dict[str, Any]], *, has_workers: bool) -> str:
     """Comments with the commands that make the Secrets which these objects need; "" if none."""
     found = set(references(objects))
     wanted = {
@@ -47,7 +47,7 @@ def references(value: Any) -> Iterator[tuple[str, str | None]]:
                 yield from references(inner)
 
 
-def _command(plan: Plan, secret: str, keys: dict[str, str]) -> list[str]:
+def _command(plan: ManifestPlan, secret: str, keys: dict[str, str]) -> list[str]:
     if not keys:
         return []
     said = [f"kubectl create secret generic {secret} --namespace {plan.namespace}"]

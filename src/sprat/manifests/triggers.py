@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprat.manifests import names, pod
-from sprat.manifests.plan import CONTROLLER, TRIGGER, URL_KEY, Plan, labels, name
+from sprat.manifests.plan import CONTROLLER, TRIGGER, URL_KEY, ManifestPlan, labels, name
 from sprat.triggers import install
 
 TYPE_CHECKING = False
@@ -17,12 +17,12 @@ MAX_NAME_CHARS = 52  # of a CronJob: its jobs get eleven more
 STORE_LABEL = "sprat/store"
 
 
-def objects(plan: Plan, entries: Sequence[Entry]) -> list[dict[str, Any]]:
+def objects(plan: ManifestPlan, entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """For a cluster with our controller: a tick may run a scaling pass, so it has its rights."""
     return [_cron_job(one, plan, front=name(TRIGGER), account=name(CONTROLLER)) for one in entries]
 
 
-def of_store(plan: Plan, entries: Sequence[Entry], url: str) -> list[dict[str, Any]]:
+def of_store(plan: ManifestPlan, entries: Sequence[Entry], url: str) -> list[dict[str, Any]]:
     """The same without rights in the cluster, marked with the store that they are for."""
     mark = install.mark(url)
     return [
@@ -33,7 +33,7 @@ def of_store(plan: Plan, entries: Sequence[Entry], url: str) -> list[dict[str, A
 
 def _cron_job(
     entry: Entry,
-    plan: Plan,
+    plan: ManifestPlan,
     *,
     front: str,
     account: str | None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sprat.core.errors import InvalidInput
 from sprat.launchers.kubernetes.pods import before_stop
 from sprat.manifests import names, pod
-from sprat.manifests.plan import WORKER, Plan, labels, metadata, name
+from sprat.manifests.plan import WORKER, ManifestPlan, labels, metadata, name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,19 +25,19 @@ def called(pool: str) -> str:
     return names.derived(name(WORKER), pool)
 
 
-def pools_of(plan: Plan) -> tuple[str, ...]:
+def pools_of(plan: ManifestPlan) -> tuple[str, ...]:
     if not plan.pools:
         raise InvalidInput("--pool is missing: the pool (or several) that workers are for")
     return plan.pools
 
 
-def template(plan: Plan) -> dict[str, Any]:
+def template(plan: ManifestPlan) -> dict[str, Any]:
     """What a launcher merges its own into: the pool, the command and the reservation."""
     container = _container(plan)
     return {"spec": _pod({k: v for k, v in container.items() if v})}
 
 
-def deployment(plan: Plan, pool: str) -> dict[str, Any]:
+def deployment(plan: ManifestPlan, pool: str) -> dict[str, Any]:
     """It names no number of replicas: applied again, it would undo what was scaled since."""
     mine = labels(WORKER, pool)
     inner = working_pod(plan, pool, idle_seconds=STAY_SECONDS)
@@ -49,7 +49,7 @@ def deployment(plan: Plan, pool: str) -> dict[str, Any]:
     }
 
 
-def working_pod(plan: Plan, pool: str, *, idle_seconds: int, **more: Any) -> dict[str, Any]:
+def working_pod(plan: ManifestPlan, pool: str, *, idle_seconds: int, **more: Any) -> dict[str, Any]:
     """A pod that works for a pool until it has been idle for so long."""
     container = _container(
         plan,
@@ -63,7 +63,7 @@ def working_pod(plan: Plan, pool: str, *, idle_seconds: int, **more: Any) -> dic
 
 
 def _container(
-    plan: Plan, command: list[str] | None = None, env: list[Any] | None = None, **more: Any
+    plan: ManifestPlan, command: list[str] | None = None, env: list[Any] | None = None, **more: Any
 ) -> dict[str, Any]:
     asked = pod.resources("100m", "128Mi")
     return pod.container(WORKER, plan.image, command or [], env=env or [], resources=asked, **more)

@@ -22,10 +22,10 @@ from starlette.types import Receive, Scope, Send
 from sprat.core import jsontext
 from sprat.core.errors import SpratError
 from sprat.server import auth, bodies, logs, openapi, tables
-from sprat.server.http_error import Refusal, not_found, of_error
+from sprat.server.http_error import HttpError, not_found, of_error
 from sprat.server.options import Options
-from sprat.server.route import Answer, Call, Route
-from sprat.server.state import State
+from sprat.server.route import RequestCall, Response, Route
+from sprat.server.state import ServerState
 from sprat.server.tenancy import TenantBackend
 from sprat.store.backend import PROTOCOL, Backend
 
@@ -34,7 +34,7 @@ log = logging.getLogger("sprat.server")
 
 def application(backend: Backend, options: Options) -> Starlette:
     """The application that serves this store."""
-    state = State(backend, options)
+    state = ServerState(backend, options)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -61,7 +61,7 @@ def application(backend: Backend, options: Options) -> Starlette:
 class Endpoint:
     """Answers the requests for one route."""
 
-    def __init__(self, route: Route, state: State) -> None:
+    def __init__(self, route: Route, state: ServerState) -> None:
         self._route = route
         self._state = state
         self._body = None if route.body is None else msgspec.json.Decoder(route.body)
@@ -75,17 +75,17 @@ class Endpoint:
             with state.under_way.one(caller.tenant):
                 answer = await self._answer(scope, receive, headers, caller)
                 await respond(send, answer)
-        except Refusal as why:
+        except HttpError as why:
             answer = refused(why)
             await respond(send, answer)
         logs.request(state, scope, self._route, caller, answer.status, began)
 
     async def _answer(
         self, scope: Scope, receive: Receive, headers: dict[bytes, bytes], caller: Any
-    ) -> Answer:
+    ) -> Response:
         state, route = self._state, self._route
         try:
-            call = Call(
+            call = RequestCall(
                 state=state,
                 caller=caller,
                 backend=seen_by(caller.tenant, state),
@@ -96,7 +96,7 @@ class Endpoint:
                 call.query = read_query(route.query, scope["query_string"])
             await self._read(call, receive)
             return answered(await route.handler(call))
-        except Refusal as why:
+        except HttpError as why:
             return refused(why)
         except SpratError as error:
             return refused(of_error(error))
@@ -104,9 +104,9 @@ class Endpoint:
             raise
         except Exception:
             log.exception("a bug: %s %s", route.method, route.path)
-            return refused(Refusal(500, "bug", "something is wrong in the server: see its log"))
+            return refused(HttpError(500, "bug", "something is wrong in the server: see its log"))
 
-    async def _read(self, call: Call, receive: Receive) -> None:
+    async def _read(self, call: RequestCall, receive: Receive) -> None:
         options = self._state.options
         cap, seconds = options.max_body_bytes, options.body_seconds
         if self._route.takes != "application/json":
@@ -116,16 +116,18 @@ class Endpoint:
             return
         media = call.headers.get(b"content-type", b"application/json").partition(b";")[0]
         if media.strip().lower() != b"application/json":
-            raise Refusal(415, "unknown_media_type", "send JSON, as content-type application/json")
+            raise HttpError(
+                415, "unknown_media_type", "send JSON, as content-type application/json"
+            )
         body = await bodies.whole(call.headers, receive, cap, seconds)
         await bodies.check_depth(body)
         try:
             call.body = self._body.decode(body or b"{}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Refusal(422, "invalid_input", f"the body cannot be used: {error}") from None
+            raise HttpError(422, "invalid_input", f"the body cannot be used: {error}") from None
 
 
-def seen_by(tenant: str | None, state: State) -> Backend:
+def seen_by(tenant: str | None, state: ServerState) -> Backend:
     """The store as a caller may see it."""
     return state.backend if tenant is None else TenantBackend(state.backend, tenant, state.pools)
 
@@ -138,17 +140,17 @@ def read_query(shape: Any, raw: bytes) -> Any:
         given = dict(parse_qsl(raw.decode("ascii"), keep_blank_values=True, max_num_fields=50))
         return msgspec.convert(given, shape, strict=False)
     except (ValueError, msgspec.ValidationError) as error:
-        raise Refusal(422, "invalid_input", f"the query cannot be used: {error}") from None
+        raise HttpError(422, "invalid_input", f"the query cannot be used: {error}") from None
 
 
-def answered(given: Any) -> Answer:
+def answered(given: Any) -> Response:
     """What a handler returned, as an answer."""
-    if isinstance(given, Answer):
+    if isinstance(given, Response):
         return given
-    return Answer(body=jsontext.dumps(given).encode())
+    return Response(body=jsontext.dumps(given).encode())
 
 
-def refused(why: Refusal) -> Answer:
+def refused(why: HttpError) -> Response:
     headers = {}
     if why.retry_after is not None:
         headers["retry-after"] = str(max(1, math.ceil(why.retry_after)))
@@ -157,10 +159,10 @@ def refused(why: Refusal) -> Answer:
     if why.status == 401:
         headers["www-authenticate"] = 'Bearer realm="sprat"'
     body = jsontext.dumps({"error": why.word, "message": str(why)})
-    return Answer(status=why.status, body=body.encode("utf-8", "replace"), headers=headers)
+    return Response(status=why.status, body=body.encode("utf-8", "replace"), headers=headers)
 
 
-async def respond(send: Send, answer: Answer) -> None:
+async def respond(send: Send, answer: Response) -> None:
     headers = [
         (b"content-length", str(len(answer.body)).encode()),
         (b"cache-control", b"no-store"),
@@ -178,7 +180,7 @@ async def _nothing_here(request: Any, error: Any) -> Any:
 
     why = not_found()
     if error.status_code == 405:
-        why = Refusal(405, "wrong_method", "this path has no such method")
+        why = HttpError(405, "wrong_method", "this path has no such method")
     answer = refused(why)
     headers = {**(error.headers or {}), **answer.headers}
     return Response(answer.body, answer.status, headers, media_type=answer.media_type)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sprat.core.errors import StoreError
-from sprat.server.http_error import Refusal, of_error
+from sprat.server.http_error import HttpError, of_error
 from sprat.server.roles import EVERYBODY, NOBODY, Caller
 from sprat.server.route import Route
-from sprat.server.state import State
+from sprat.server.state import ServerState
 from sprat.server.threads import STRANGERS
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
@@ -15,13 +15,13 @@ OWN_SITE = (b"same-origin", b"none")  # what a browser sends from our own page, 
 NEVER_BLIND = (b"application/json", b"application/x-ndjson")  # browsers ask before they send these
 
 
-async def admit(state: State, route: Route, headers: dict[bytes, bytes]) -> Caller:
+async def admit(state: ServerState, route: Route, headers: dict[bytes, bytes]) -> Caller:
     """The caller, or a refusal."""
     if route.roles is not None and not state.options.auth:
         _must_be_meant(route.method, headers)
     caller = await _recognised(state, headers) if route.roles is not None else NOBODY
     if route.roles is not None and not caller.may(route.roles):
-        raise Refusal(
+        raise HttpError(
             403, "wrong_role", f"this needs a key with a role of: {', '.join(route.roles)}"
         )
     if route.roles is not None and route.limited and state.options.qps > 0:
@@ -29,13 +29,13 @@ async def admit(state: State, route: Route, headers: dict[bytes, bytes]) -> Call
     return caller
 
 
-async def _recognised(state: State, headers: dict[bytes, bytes]) -> Caller:
+async def _recognised(state: ServerState, headers: dict[bytes, bytes]) -> Caller:
     if not state.options.auth:
         return EVERYBODY
     given = headers.get(b"authorization", b"").decode("latin-1")
     scheme, _, text = given.partition(" ")
     if scheme.lower() != "bearer" or not text:
-        raise Refusal(401, "no_key", "send an API key: Authorization: Bearer sprat_...")
+        raise HttpError(401, "no_key", "send an API key: Authorization: Bearer sprat_...")
     caller = state.keys.remembered(text)
     if caller is None:
         try:
@@ -43,7 +43,7 @@ async def _recognised(state: State, headers: dict[bytes, bytes]) -> Caller:
         except StoreError as error:
             raise of_error(error) from None
     if caller is None:
-        raise Refusal(401, "wrong_key", "this API key is not valid, or no longer")
+        raise HttpError(401, "wrong_key", "this API key is not valid, or no longer")
     return caller
 
 
@@ -54,14 +54,16 @@ def _must_be_meant(method: str, headers: dict[bytes, bytes]) -> None:
     host = headers.get(b"host", b"localhost").decode("latin-1").lower()
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     if name not in LOOPBACK_NAMES:
-        raise Refusal(403, "wrong_host", "without API keys, this server answers to localhost only")
+        raise HttpError(
+            403, "wrong_host", "without API keys, this server answers to localhost only"
+        )
     origin = headers.get(b"origin")
     page = host if origin is None else origin.decode("latin-1").lower().partition("://")[2]
     if page != host or headers.get(b"sec-fetch-site", b"none").lower() not in OWN_SITE:
-        raise Refusal(403, "wrong_page", "without API keys, this server answers to no other page")
+        raise HttpError(403, "wrong_page", "without API keys, this server answers to no other page")
     media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if method == "POST" and media not in NEVER_BLIND:
-        raise Refusal(
+        raise HttpError(
             415, "unknown_media_type", "without API keys, a POST is sent as application/json"
         )
 
@@ -69,7 +71,7 @@ def _must_be_meant(method: str, headers: dict[bytes, bytes]) -> None:
 # -- how many requests --------------------------------------------------------------------------
 
 
-async def _limit(state: State) -> None:
+async def _limit(state: ServerState) -> None:
     try:
         seconds = await state.threads.run(seconds_over, state)
     except StoreError as error:
@@ -78,19 +80,19 @@ async def _limit(state: State) -> None:
         raise too_many(state, seconds)
 
 
-def seconds_over(state: State) -> float:
+def seconds_over(state: ServerState) -> float:
     """Count one request: 0, or how long it has to wait until it may come again. The bucket is in
     the store, and all processes share it. Blocks."""
     qps = state.options.qps
     return state.backend.take(BUCKET, 1.0, qps, max(1.0, qps)) if qps > 0 else 0.0
 
 
-def too_many(state: State, seconds: float) -> Refusal:
+def too_many(state: ServerState, seconds: float) -> HttpError:
     qps = state.options.qps
-    return Refusal(429, "too_many", f"more than {qps:g} requests a second", retry_after=seconds)
+    return HttpError(429, "too_many", f"more than {qps:g} requests a second", retry_after=seconds)
 
 
-def claims_allowed(state: State, claim: int, *, has_news: bool) -> int:
+def claims_allowed(state: ServerState, claim: int, *, has_news: bool) -> int:
     """How many items an exchange may claim: settlements always go through, a claim is counted. One
     that brings no news about what the worker holds is refused as a whole. Blocks."""
     if has_news and not claim:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from starlette.types import Receive
 
-from sprat.server.http_error import Refusal
+from sprat.server.http_error import HttpError
 
 SLOWEST = 4096  # bytes per second of a whole body; a stream may have to wait for its source
 PIECE_BYTES = 64 * 1024  # that are looked at before other requests have their turn
@@ -49,10 +49,12 @@ async def chunks(
             async with asyncio.timeout_at(min(piece, last) if slowest else piece):
                 message = await receive()
         except TimeoutError:
-            raise Refusal(408, "too_slow", "the body comes too slowly") from None
+            raise HttpError(408, "too_slow", "the body comes too slowly") from None
         last += len(message.get("body", b"")) / slowest if slowest else 0
         if message["type"] == "http.disconnect":
-            raise Refusal(400, "disconnected", "the client went away in the middle of its request")
+            raise HttpError(
+                400, "disconnected", "the client went away in the middle of its request"
+            )
         for part in unpack(message.get("body", b"")):
             yield part
             if len(part) == PIECE_BYTES:
@@ -72,7 +74,7 @@ class _Gunzip:
             try:
                 part = self._inner.decompress(packed, PIECE_BYTES)
             except zlib.error as error:
-                raise Refusal(400, "bad_gzip", f"the body is not gzip: {error}") from None
+                raise HttpError(400, "bad_gzip", f"the body is not gzip: {error}") from None
             packed = self._inner.unconsumed_tail
             yield part
 
@@ -82,11 +84,13 @@ def _unpacker(encoding: bytes):  # type: ignore[no-untyped-def]  # a function of
         return lambda part: [part]
     if encoding == b"gzip":
         return _Gunzip()
-    raise Refusal(415, "unknown_encoding", "a body comes as it is or as gzip, in no other encoding")
+    raise HttpError(
+        415, "unknown_encoding", "a body comes as it is or as gzip, in no other encoding"
+    )
 
 
-def too_large(cap: int) -> Refusal:
-    return Refusal(413, "too_large", f"the body is larger than {cap:,} bytes: send it in parts")
+def too_large(cap: int) -> HttpError:
+    return HttpError(413, "too_large", f"the body is larger than {cap:,} bytes: send it in parts")
 
 
 async def check_depth(body: bytes) -> None:
@@ -102,7 +106,7 @@ async def check_depth(body: bytes) -> None:
         for byte in outside:
             depth += _OPEN.get(byte, 0)
             if depth > MAX_DEPTH:
-                raise Refusal(422, "too_deep", f"the JSON is nested more than {MAX_DEPTH} levels")
+                raise HttpError(422, "too_deep", f"the JSON is nested more than {MAX_DEPTH} levels")
         await asyncio.sleep(0)
 
 

@@ -31,7 +31,7 @@ KINDS: tuple[tuple[type[errors.SpratError], int, str], ...] = (
 )
 
 
-class Refusal(Exception):
+class HttpError(Exception):
     """Ends a request with an answer that says why."""
 
     def __init__(
@@ -43,13 +43,13 @@ class Refusal(Exception):
         self.retry_after = retry_after
 
 
-def not_found() -> Refusal:
-    return Refusal(404, "not_found", "there is nothing here, or not for this key")
+def not_found() -> HttpError:
+    return HttpError(404, "not_found", "there is nothing here, or not for this key")
 
 
-def of_error(error: errors.SpratError) -> Refusal:
+def of_error(error: errors.SpratError) -> HttpError:
     """What an error of the core is over HTTP."""
     for kind, status, word in KINDS:
         if isinstance(error, kind):
-            return Refusal(status, word, str(error), retry_after=1.0 if status == 503 else None)
-    return Refusal(422, "invalid_input", str(error))
+            return HttpError(status, word, str(error), retry_after=1.0 if status == 503 else None)
+    return HttpError(422, "invalid_input", str(error))

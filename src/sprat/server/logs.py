@@ -9,7 +9,7 @@ from typing import Any
 
 from sprat.server.roles import Caller
 from sprat.server.route import Route
-from sprat.server.state import State
+from sprat.server.state import ServerState
 
 access = logging.getLogger("sprat.access")
 MAX_VALUE_CHARS = 500
@@ -54,7 +54,7 @@ def set_up(*, as_json: bool) -> None:
 
 
 def request(
-    state: State, scope: Any, route: Route, caller: Caller | None, status: int, began: float
+    state: ServerState, scope: Any, route: Route, caller: Caller | None, status: int, began: float
 ) -> None:
     """One answered request. The route, not the path: a path holds ids, which nobody counts."""
     seconds = time.perf_counter() - began

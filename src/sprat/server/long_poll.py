@@ -28,7 +28,7 @@ MAX_ROOMS = 256  # threads, of all tenants together
 LOOK_AGAIN_SECONDS = 1.0  # of a waiter without a room
 
 
-class Seat:
+class Waiter:
     """One waiter."""
 
     __slots__ = ("future", "loop", "ref")
@@ -50,15 +50,15 @@ class Seat:
 Set = tuple[str, ...] | None  # the capabilities that a waiter has; None: it is no worker
 
 
-class Lobby:
+class LongPolls:
     """All rooms of one server process."""
 
     def __init__(self, backend: Backend, threads: Threads, pools: quotas.KnownPools) -> None:
         self._backend = backend
         self._threads = threads
         self._pools = pools
-        self._rooms: dict[str, Room] = {}
-        self._outside: dict[str, dict[Seat, None]] = {}  # waiters without a room, by pool
+        self._rooms: dict[str, PoolWatcher] = {}
+        self._outside: dict[str, dict[Waiter, None]] = {}  # waiters without a room, by pool
         self._is_closed = False
         self._told = 0  # how often something happened to a worker
 
@@ -83,7 +83,7 @@ class Lobby:
             if answer is not None:
                 return answer
         left = 0.0 if self._is_closed else end - asyncio.get_running_loop().time()
-        return await self._sit(pool, kind, Seat(ref), left, tenant, told)
+        return await self._sit(pool, kind, Waiter(ref), left, tenant, told)
 
     async def _may_enter(self, pool: str, tenant: str | None) -> bool:
         is_there = self._pools.knows(pool)
@@ -96,9 +96,9 @@ class Lobby:
         return own < most and len(self._rooms) < MAX_ROOMS
 
     async def _sit(
-        self, pool: str, kind: Set, seat: Seat, seconds: float, tenant: str | None, told: int
+        self, pool: str, kind: Set, seat: Waiter, seconds: float, tenant: str | None, told: int
     ) -> bool:
-        room = self._rooms.setdefault(pool, Room(self._backend, pool, tenant))
+        room = self._rooms.setdefault(pool, PoolWatcher(self._backend, pool, tenant))
         room.enter(kind, seat)
         try:
             if told != self._told:
@@ -116,7 +116,7 @@ class Lobby:
         self, pool: str, ref: WorkerRef | None, end: float, tenant: str | None
     ) -> bool | None:
         """Look, then wait a while without a room: what to answer, or None to go on."""
-        seat = Seat(ref)
+        seat = Waiter(ref)
         self._outside.setdefault(pool, {})[seat] = None
         try:
             found: bool | None = await self._threads.run_for(tenant, self._look, pool, ref)
@@ -170,7 +170,7 @@ class Lobby:
                 seat.wake(False)
 
 
-class Room:
+class PoolWatcher:
     """Those who wait for one pool, and the thread that watches it for them."""
 
     def __init__(self, backend: Backend, pool: str, tenant: str | None) -> None:
@@ -178,12 +178,12 @@ class Room:
         self.tenant = tenant  # the first waiter's
         self._backend = backend
         self._lock = threading.Lock()
-        self._sets: dict[Set, dict[Seat, None]] = {}
+        self._sets: dict[Set, dict[Waiter, None]] = {}
         self._look = threading.Event()
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def enter(self, kind: Set, seat: Seat) -> None:
+    def enter(self, kind: Set, seat: Waiter) -> None:
         with self._lock:
             self._sets.setdefault(kind, {})[seat] = None
             if self._thread is None:
@@ -192,7 +192,7 @@ class Room:
                 )
                 self._thread.start()
 
-    def leave(self, kind: Set, seat: Seat) -> None:
+    def leave(self, kind: Set, seat: Waiter) -> None:
         with self._lock:
             seats = self._sets.get(kind, {})
             seats.pop(seat, None)
@@ -211,11 +211,11 @@ class Room:
             seat.wake(False)
         self._look.set()
 
-    def seats(self) -> list[tuple[Set, Seat]]:
+    def seats(self) -> list[tuple[Set, Waiter]]:
         with self._lock:
             return [(kind, seat) for kind, seats in self._sets.items() for seat in seats]
 
-    def check(self, kind: Set, seat: Seat) -> bool:
+    def check(self, kind: Set, seat: Waiter) -> bool:
         """Wake a worker that has to leave; whether it had to."""
         if seat.ref is None:
             return False

@@ -19,7 +19,7 @@ from sprat.triggers import coalesce, registry, webhook
 from sprat.triggers.events import EMPTY
 
 
-class Kind(Record):
+class DocumentKind(Record):
     """Admins may read and write all of these. Writing is routine for the roles in `routine`: no
     entry in the audit log."""
 
@@ -27,17 +27,17 @@ class Kind(Record):
     routine: tuple[str, ...] = (ADMIN,)
 
 
-SCALING = Kind(readers=(WORKER, CONTROLLER, VIEWER), routine=(CONTROLLER,))
+SCALING = DocumentKind(readers=(WORKER, CONTROLLER, VIEWER), routine=(CONTROLLER,))
 KINDS = {
     policy_input.KIND: SCALING,
     controller_lease.KIND: SCALING,
-    registry.KIND: Kind(routine=()),
-    registry.DUE: Kind(routine=()),
-    coalesce.ASKED: Kind(),
-    coalesce.RUNNING: Kind(),
-    EMPTY: Kind(),
-    webhook.SEEN: Kind(),
-    checkpoints.KIND: Kind(),
+    registry.KIND: DocumentKind(routine=()),
+    registry.DUE: DocumentKind(routine=()),
+    coalesce.ASKED: DocumentKind(),
+    coalesce.RUNNING: DocumentKind(),
+    EMPTY: DocumentKind(),
+    webhook.SEEN: DocumentKind(),
+    checkpoints.KIND: DocumentKind(),
 }
 
 

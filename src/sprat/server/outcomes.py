@@ -26,7 +26,7 @@ ACCEPTED = "completed, failed, cancelled, transient or poisoned"
 NO_ERROR = "the worker reported a failure without an error"
 
 
-class Report(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class OutcomeReport(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The end of a job. `status` is completed, failed, cancelled, transient (the attempt is not
     charged) or poisoned (no further attempt), in upper or lower case. Without a `status`,
     `success: false`, an `error` or an `error_message` mean failed. `completed_at` is not used."""
@@ -40,7 +40,7 @@ class Report(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     completed_at: str | float | None = None
 
 
-def settlement(report: Report, item_id: str, token: str | None) -> model.Settlement:
+def settlement(report: OutcomeReport, item_id: str, token: str | None) -> model.Settlement:
     """The report as the store takes it; its outcome may be `cancelled` too, see `settle`."""
     outcome = _outcome(report)
     is_complete = outcome == model.COMPLETE
@@ -65,7 +65,7 @@ def settle(backend: Backend, item: model.WorkItem, ended: model.Settlement) -> b
     return is_held and backend.cancel(item.pool, (item.id,)) == 1
 
 
-def _outcome(report: Report) -> str:
+def _outcome(report: OutcomeReport) -> str:
     has_error = bool(report.error or report.error_message or report.exit_code)
     stated = _stated(report)
     if stated == model.COMPLETE and has_error:
@@ -77,7 +77,7 @@ def _outcome(report: Report) -> str:
     return model.FAIL if has_error or not is_empty else model.COMPLETE
 
 
-def _stated(report: Report) -> str | None:
+def _stated(report: OutcomeReport) -> str | None:
     """What `status` and `success` say; None when there is neither."""
     if report.status is None:
         return {None: None, True: model.COMPLETE, False: model.FAIL}[report.success]
@@ -92,6 +92,6 @@ def _stated(report: Report) -> str | None:
     return outcome
 
 
-def _error(report: Report) -> str:
+def _error(report: OutcomeReport) -> str:
     exit_code = f"exit code {report.exit_code}" if report.exit_code else NO_ERROR
     return report.error or report.error_message or exit_code

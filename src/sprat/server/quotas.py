@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sprat.core.errors import InvalidInput
-from sprat.server.http_error import Refusal
+from sprat.server.http_error import HttpError
 from sprat.store.backend import Backend
 
 MAX_ROOMS = 32  # pools with a thread that watches them for waiting workers
@@ -71,7 +71,7 @@ class UnderWay:
             return
         number = self._of.get(tenant, 0)
         if number >= self._most:
-            raise Refusal(
+            raise HttpError(
                 429,
                 "too_many",
                 f"this tenant has {number:,} requests under way, as many as it may have",

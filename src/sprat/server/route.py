@@ -7,14 +7,14 @@ from typing import Any
 
 from sprat.core.record import Record
 from sprat.server import worker_secret
-from sprat.server.http_error import Refusal
+from sprat.server.http_error import HttpError
 from sprat.server.roles import Caller
-from sprat.server.state import State
+from sprat.server.state import ServerState
 from sprat.server.tenancy import TenantBackend
 from sprat.store.backend import Backend, WorkerRef
 
 
-class Call:
+class RequestCall:
     """One request that was let in, and the store as its caller may see it."""
 
     __slots__ = ("backend", "body", "caller", "headers", "path", "query", "state", "stream")
@@ -22,7 +22,7 @@ class Call:
     def __init__(
         self,
         *,
-        state: State,
+        state: ServerState,
         caller: Caller,
         backend: Backend,
         path: Mapping[str, str],
@@ -60,10 +60,10 @@ class Call:
         if self.caller.may(others):
             return worker
         if worker_secret.HEADER not in self.headers:
-            raise Refusal(403, "no_secret", "only the worker itself may do this: send its secret")
+            raise HttpError(403, "no_secret", "only the worker itself may do this: send its secret")
         proven = self.proven(worker)
         if proven is None:
-            raise Refusal(403, "wrong_secret", "this is not the secret of this worker")
+            raise HttpError(403, "wrong_secret", "this is not the secret of this worker")
         return worker.replace(incarnation=proven)
 
     def proven(self, worker: WorkerRef) -> int | None:
@@ -73,10 +73,10 @@ class Call:
         return found if worker.incarnation in (None, found) else None
 
 
-Handler = Callable[[Call], Awaitable[Any]]
+Handler = Callable[[RequestCall], Awaitable[Any]]
 
 
-class Answer(Record):
+class Response(Record):
     """An answer other than 200 with JSON."""
 
     status: int = 200

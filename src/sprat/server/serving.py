@@ -26,7 +26,7 @@ from sprat.server.application import application
 from sprat.server.launch_on_push import Arrivals
 from sprat.server.options import Options
 from sprat.server.protocol import TOLD_SO, patient
-from sprat.server.state import State
+from sprat.server.state import ServerState
 from sprat.server.tls_listener import TlsListener
 from sprat.store.open_store import open_store
 from sprat.store.store import Store
@@ -40,7 +40,7 @@ RESTART_PAUSE_SECONDS = 1.0  # before a process that died is replaced
 class Server(uvicorn.Server):
     """A uvicorn server that announces its end."""
 
-    def __init__(self, config: uvicorn.Config, state: State) -> None:
+    def __init__(self, config: uvicorn.Config, state: ServerState) -> None:
         super().__init__(config)
         self._state = state
 

@@ -11,10 +11,10 @@ from sprat.config.probe_settings import UNWATCHED
 from sprat.core.errors import SpratError
 from sprat.server import endpoint_workers, keys, monitor, outbound, quotas
 from sprat.server.addresses import AllowList, Forbidden
-from sprat.server.http_error import Refusal
+from sprat.server.http_error import HttpError
 from sprat.server.keys import Keyring
 from sprat.server.launch_on_push import Arrivals
-from sprat.server.long_poll import Lobby
+from sprat.server.long_poll import LongPolls
 from sprat.server.metrics import Sample
 from sprat.server.options import Options
 from sprat.server.outbound import Reached
@@ -27,7 +27,7 @@ from sprat.store.backend import Backend
 log = logging.getLogger("sprat.server")
 
 
-class State:
+class ServerState:
     """Made once for each process; every request sees it."""
 
     def __init__(self, backend: Backend, options: Options) -> None:
@@ -38,7 +38,7 @@ class State:
         self.keys = Keyring(backend)
         self.secrets = Secrets(backend)
         self.pools = quotas.KnownPools(backend)
-        self.lobby = Lobby(backend, self.threads, self.pools)
+        self.lobby = LongPolls(backend, self.threads, self.pools)
         self.scrapes = Scrapes()
         self.hosts = AllowList(options.lifecycle.probe_hosts)
         self._has_warned = options.lifecycle.is_in_vain  # at the start
@@ -83,8 +83,8 @@ class State:
         if self.arrivals is not None:
             self.arrivals.came(pool)
 
-    def leaving(self) -> Refusal:
-        return Refusal(
+    def leaving(self) -> HttpError:
+        return HttpError(
             503, "shutting_down", "the server is shutting down: try again soon", retry_after=5.0
         )
 

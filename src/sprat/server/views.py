@@ -24,7 +24,7 @@ class Page(msgspec.Struct, kw_only=True):
     after: Annotated[str, msgspec.Meta(max_length=200)] | None = None
 
 
-class Job(msgspec.Struct, kw_only=True):
+class JobView(msgspec.Struct, kw_only=True):
     """An item as anybody with the right role may read it."""
 
     id: str
@@ -63,11 +63,11 @@ class ClaimedJob(msgspec.Struct, kw_only=True):
 
 
 class Jobs(msgspec.Struct, kw_only=True):
-    jobs: list[Job]
+    jobs: list[JobView]
     next: str | None
 
 
-JOB_FIELDS = Job.__struct_fields__
+JOB_FIELDS = JobView.__struct_fields__
 CLAIMED_FIELDS = ClaimedJob.__struct_fields__
 
 

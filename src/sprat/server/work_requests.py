@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from sprat.core import model, payload
 from sprat.server import worker_secret
-from sprat.server.http_error import Refusal
-from sprat.server.route import Call
+from sprat.server.http_error import HttpError
+from sprat.server.route import RequestCall
 from sprat.store.backend import Backend, WorkerRef
 
 LEASE_SECONDS = 60.0  # of a worker that only ever asks for work
 
 
-def known_worker(call: Call) -> model.WorkerRecord:
+def known_worker(call: RequestCall) -> model.WorkerRecord:
     """The worker that asks, registered if it is new. One that holds work has to prove itself."""
     asked, backend = call.body, call.backend
     worker_id = payload.worker_id(asked.worker_id)
@@ -27,14 +27,14 @@ def known_worker(call: Call) -> model.WorkerRecord:
         if pool in (None, worker.pool_id) or worker.claims or worker.status != model.ACTIVE:
             return worker
     elif worker is not None and worker.status in model.LIVE and worker.claims:
-        raise Refusal(
+        raise HttpError(
             409, "busy", "this worker holds work: send its secret, or use another worker_id"
         )
     return _register(call, worker_id, pool)
 
 
 def claim_from(
-    call: Call, worker: model.WorkerRecord, pool: str
+    call: RequestCall, worker: model.WorkerRecord, pool: str
 ) -> tuple[model.WorkerRecord, model.WorkItem | None]:
     """An item of this pool, and the worker, which belongs to the pool from then on. A worker that
     holds work stays where it is: a new registration would release what it holds."""
@@ -56,7 +56,7 @@ def without_pool(backend: Backend, group: str | None, now: float) -> list[model.
     return [one for one in workers if one.pool_id is None and one.lease_until > now]
 
 
-def _is_proven(call: Call, worker: model.WorkerRecord) -> bool:
+def _is_proven(call: RequestCall, worker: model.WorkerRecord) -> bool:
     """Whether the request has the secret of this worker, and the worker is there."""
     secret = call.headers.get(worker_secret.HEADER, b"").decode("latin-1")
     if not secret or worker.status not in (model.ACTIVE, model.TERMINATING):
@@ -65,7 +65,7 @@ def _is_proven(call: Call, worker: model.WorkerRecord) -> bool:
     return call.state.secrets.proven(full, secret) == worker.incarnation
 
 
-def _likely_pool(call: Call) -> str | None:
+def _likely_pool(call: RequestCall) -> str | None:
     """Where a worker that named no pool will get its work: in the only pool there is, or in the
     first that has items or workers of its group."""
     pools = call.backend.pools()
@@ -78,7 +78,7 @@ def _likely_pool(call: Call) -> str | None:
     return next((pool for pool, one in seen if any(one.counts) or one.workers), None)
 
 
-def _register(call: Call, worker_id: str, pool: str | None) -> model.WorkerRecord:
+def _register(call: RequestCall, worker_id: str, pool: str | None) -> model.WorkerRecord:
     if call.state.is_leaving:
         raise call.state.leaving()
     group = _group(call)
@@ -94,7 +94,7 @@ def _register(call: Call, worker_id: str, pool: str | None) -> model.WorkerRecor
     return worker
 
 
-def _group(call: Call) -> str | None:
+def _group(call: RequestCall) -> str | None:
     return payload.label(call.body.machine_group, "machine_group")
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from sprat.simulation.replay import Outcome, Watcher
+    from sprat.simulation.replay import ReplayResult, Watcher
     from sprat.simulation.trace import Trace
 
 ORACLE = "oracle"
@@ -62,7 +62,7 @@ def run(
     options: Mapping[str, Any],
     conditions: Conditions,
     watch: Watcher | None = None,
-) -> Outcome:
+) -> ReplayResult:
     """Replay the trace through one of them."""
     check(name, options)
     if name in policies.NAMES:
@@ -88,7 +88,7 @@ def _run_policy(
     options: Mapping[str, Any],
     conditions: Conditions,
     watch: Watcher | None,
-) -> Outcome:
+) -> ReplayResult:
     settings = model.PoolSettings(
         policy=name,
         policy_options=options,

@@ -33,7 +33,7 @@ class Terms(Record):
     on_push: bool = False  # a job that no worker is there for calls for a pass, once a second
 
 
-class Fleet:
+class SimulatedFleet:
     """All that is known at `now`. Whoever decides reads the counts, then calls `resize`, or
     `launch` and `drain`."""
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from sprat.simulation.fleet import Fleet
-    from sprat.simulation.statistics import Chronicle
+    from sprat.simulation.fleet import SimulatedFleet
+    from sprat.simulation.statistics import SimulatedStatistics
 
 POOL = "simulated"
 
@@ -23,7 +23,7 @@ POOL = "simulated"
 class Roll:
     """The records of all workers there ever were, made once for each worker and state."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: SimulatedFleet) -> None:
         self._fleet = fleet
         at, later = fleet.launched_at, fleet.terms.cold_start_seconds
         self._starting = Records(model.STARTING, at)
@@ -84,9 +84,9 @@ class Observation:
 
     def __init__(
         self,
-        fleet: Fleet,
+        fleet: SimulatedFleet,
         roll: Roll,
-        chronicle: Chronicle,
+        chronicle: SimulatedStatistics,
         *,
         version: int,
         changed_at: tuple[float | None, float | None],

@@ -7,15 +7,15 @@ from sprat.scaling import policies
 from sprat.simulation.fleet import Terms
 from sprat.simulation.observation import Observation, Roll, worker_of
 from sprat.simulation.replay import replay
-from sprat.simulation.statistics import EPOCH, FINE_SECONDS, Chronicle
+from sprat.simulation.statistics import EPOCH, FINE_SECONDS, SimulatedStatistics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from sprat.simulation.fleet import Fleet
-    from sprat.simulation.replay import Outcome, Watcher
+    from sprat.simulation.fleet import SimulatedFleet
+    from sprat.simulation.replay import ReplayResult, Watcher
     from sprat.simulation.trace import Trace
 
 POLL_SECONDS = 5.0
@@ -37,7 +37,7 @@ class PolicySizer:
         self.quiet_seconds = max(poll_seconds, quiet_seconds)
         self._settings = settings
         self._policy = policies.find(settings.policy)
-        self._chronicle = Chronicle(
+        self._chronicle = SimulatedStatistics(
             window=WINDOW_SECONDS,
             history_seconds=float(getattr(self._policy, "HISTORY_SECONDS", 0.0)),
         )
@@ -47,7 +47,7 @@ class PolicySizer:
         self._last_down: float | None = None
         self._memory: Mapping[str, Any] = {}
 
-    def poll(self, fleet: Fleet) -> None:
+    def poll(self, fleet: SimulatedFleet) -> None:
         decision = self._decide(fleet)
         if not decision.launch and not decision.drain:
             return
@@ -59,7 +59,7 @@ class PolicySizer:
             self._last_down = EPOCH + fleet.now
             fleet.drain(map(worker_of, decision.drain))
 
-    def verdict(self, fleet: Fleet) -> str | None:
+    def verdict(self, fleet: SimulatedFleet) -> str | None:
         """Why the target cannot be met, if that is said when all is over: at the first pass all
         starts have been counted, the next one says what they come to."""
         fleet.advance(fleet.now + WINDOW_SECONDS + FINE_SECONDS)
@@ -67,14 +67,14 @@ class PolicySizer:
         said = self._decide(fleet)
         return said.reason if "verdict" in said.inputs else None
 
-    def _decide(self, fleet: Fleet) -> model.Decision:
+    def _decide(self, fleet: SimulatedFleet) -> model.Decision:
         seen = self.observe(fleet)
         decision: model.Decision = self._policy.decide(seen, self._settings)
         fleet.keeps_idle = not policies.leaves_when_idle(seen, self._settings)
         self._memory = decision.memory
         return decision
 
-    def observe(self, fleet: Fleet) -> Observation:
+    def observe(self, fleet: SimulatedFleet) -> Observation:
         """The pool as a store would show it."""
         self._chronicle.update(fleet)
         if self._roll is None:
@@ -99,7 +99,7 @@ def simulate(
     quiet_seconds: float = QUIET_SECONDS,
     on_push: bool = False,
     watch: Watcher | None = None,
-) -> Outcome:
+) -> ReplayResult:
     """Replay a trace through the policy that the settings name, with their bounds."""
     terms = Terms(
         cold_start_seconds=cold_start_seconds,

@@ -6,7 +6,7 @@ import math
 
 from sprat.core.histogram import GRAIN_SECONDS
 from sprat.core.record import Record
-from sprat.simulation.fleet import Fleet, Terms
+from sprat.simulation.fleet import SimulatedFleet, Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
         settle_seconds: float  # so long after the last event every pass is made,
         quiet_seconds: float  # then one so often, until something happens
 
-        def poll(self, fleet: Fleet) -> None: ...
+        def poll(self, fleet: SimulatedFleet) -> None: ...
 
-    Watcher = Callable[[Fleet], None]
+    Watcher = Callable[[SimulatedFleet], None]
 
 TAIL_SECONDS = 3600.0  # a fleet that has not shrunk so long after the last job is counted as it is
 TRIGGER_SECONDS = 1.0  # between two passes that jobs called for,
 QUICK_TRIGGER_SECONDS = 0.05  # or a cold start, if that is shorter: a pass takes about as long
 
 
-class Outcome(Record):
+class ReplayResult(Record):
     """What a replay came to. Costs are worker-seconds, from launch to leave."""
 
     policy: str
@@ -76,9 +76,9 @@ def replay(
     wait_target: float | None = None,
     policy: str = "",
     watch: Watcher | None = None,
-) -> Outcome:
+) -> ReplayResult:
     """The trace from its first job until all are done and the fleet has left."""
-    fleet = Fleet(trace, terms)
+    fleet = SimulatedFleet(trace, terms)
     fleet.advance(0.0)  # what is there from the beginning is seen by the first pass
     between = min(TRIGGER_SECONDS, max(QUICK_TRIGGER_SECONDS, terms.cold_start_seconds))
     passes = 0
@@ -104,11 +104,11 @@ def replay(
     return made.replace(verdict=sizer.verdict(fleet)) if hasattr(sizer, "verdict") else made
 
 
-def _is_over(fleet: Fleet) -> bool:
+def _is_over(fleet: SimulatedFleet) -> bool:
     return fleet.is_over or (fleet.done == fleet.jobs and fleet.now >= fleet.done_at + TAIL_SECONDS)
 
 
-def _next_tick(fleet: Fleet, sizer: Sizer, tick: int) -> int:
+def _next_tick(fleet: SimulatedFleet, sizer: Sizer, tick: int) -> int:
     """The next pass; those are left out at which there would be nothing to decide."""
     if fleet.now < fleet.changed_at + sizer.settle_seconds:
         return tick + 1
@@ -117,8 +117,8 @@ def _next_tick(fleet: Fleet, sizer: Sizer, tick: int) -> int:
 
 
 def _outcome(
-    fleet: Fleet, trace: Trace, policy: str, wait_target: float | None, passes: int
-) -> Outcome:
+    fleet: SimulatedFleet, trace: Trace, policy: str, wait_target: float | None, passes: int
+) -> ReplayResult:
     staying = [*fleet.starting, *fleet.idle]
     paid = fleet.paid_seconds + sum(fleet.now - fleet.launched_at[one] for one in staying)
     return summary(
@@ -138,14 +138,14 @@ def _outcome(
     )
 
 
-def summary(waits: Iterable[float], *, wait_target: float | None, **facts: Any) -> Outcome:
+def summary(waits: Iterable[float], *, wait_target: float | None, **facts: Any) -> ReplayResult:
     """An outcome with what the waits say in it."""
     ordered = sorted(waits)
     n = len(ordered)
     late = None
     if wait_target is not None:
         late = sum(wait > wait_target + GRAIN_SECONDS for wait in ordered) / n if n else 0.0
-    return Outcome(
+    return ReplayResult(
         jobs=n,
         wait_mean=sum(ordered) / n if n else 0.0,
         wait_p50=_at(ordered, 0.5),

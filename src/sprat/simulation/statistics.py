@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sprat.simulation.fleet import Fleet
+    from sprat.simulation.fleet import SimulatedFleet
 
     Bins = tuple[tuple[int, int], ...]
 
@@ -68,7 +68,7 @@ class Bucket:
         )
 
 
-class Recent:
+class LazyStats:
     """Stands in for a `model.Stats` until the next pass. Most policies read no percentile, so those
     are worked out when they are."""
 
@@ -103,7 +103,7 @@ class Recent:
         return model.Stats(**{name: getattr(self, name) for name in model.Stats._names})
 
 
-class Chronicle:
+class SimulatedStatistics:
     """Follows a fleet. `update` at every pass, then ask."""
 
     def __init__(self, *, window: float = 600.0, history_seconds: float = 0.0) -> None:
@@ -113,11 +113,11 @@ class Chronicle:
         self._open: dict[int, Bucket] = {}  # by begin: those that may still grow
         self._inside: deque[Bucket] = deque()  # the closed ones in the window, oldest first
         self._sums = Bucket(0)
-        self._stats: Recent | None = None  # None: something happened since it was made
+        self._stats: LazyStats | None = None  # None: something happened since it was made
         self._fine: deque[model.StatsBucket] = deque()
         self._coarse: deque[model.StatsBucket] = deque()
 
-    def update(self, fleet: Fleet) -> None:
+    def update(self, fleet: SimulatedFleet) -> None:
         """Count what happened since the last time."""
         if fleet.finished or fleet.arrived > self._arrived or fleet.started > self._started:
             self._stats = None
@@ -137,9 +137,9 @@ class Chronicle:
         fleet.finished.clear()
         self._close(fleet.now)
 
-    def stats(self) -> Recent:
+    def stats(self) -> LazyStats:
         if self._stats is None:
-            self._stats = Recent(self._window, (self._sums, *self._open.values()))
+            self._stats = LazyStats(self._window, (self._sums, *self._open.values()))
         return self._stats
 
     def history(self) -> tuple[model.StatsBucket, ...]:

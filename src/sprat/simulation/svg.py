@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from sprat.simulation.timeline import Point, Story
+    from sprat.simulation.timeline import Point, Timeline
     from sprat.simulation.trace import Trace
 
 WIDTH, LEFT, RIGHT = 960, 64, 24
@@ -35,7 +35,7 @@ STYLE = """
 """
 
 
-def draw(trace: Trace, stories: Sequence[Story], title: str) -> str:
+def draw(trace: Trace, stories: Sequence[Timeline], title: str) -> str:
     """The whole picture, as text."""
     end = max([trace.span_seconds, *(s.points[-1].at for s in stories if s.points), 1.0])
     height = TOP + 3 * PANEL + 2 * GAP + FOOT
@@ -64,7 +64,7 @@ def _workers(point: Point) -> int:
     return point.workers
 
 
-def _legend(stories: Sequence[Story]) -> Iterable[str]:
+def _legend(stories: Sequence[Timeline]) -> Iterable[str]:
     x = LEFT
     for place, story in enumerate(stories):
         colour = COLOURS[place % len(COLOURS)]
@@ -87,7 +87,7 @@ def _arrivals(trace: Trace, top: float, end: float) -> Iterable[str]:
 
 
 def _lines(
-    stories: Sequence[Story], name: str, top: float, end: float, of: Callable[[Point], int]
+    stories: Sequence[Timeline], name: str, top: float, end: float, of: Callable[[Point], int]
 ) -> Iterable[str]:
     high = nice_ceiling(max([1, *(of(p) for story in stories for p in story.points)]))
     yield from _frame(name, top, high)

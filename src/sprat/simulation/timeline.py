@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sprat.simulation.fleet import Fleet
+    from sprat.simulation.fleet import SimulatedFleet
     from sprat.simulation.trace import Trace
 
 POINTS = 400
@@ -20,7 +20,7 @@ class Point(Record):
     workers: int
 
 
-class Story:
+class Timeline:
     """Collects points while a trace is replayed: `watch=story.watch`."""
 
     def __init__(self, name: str, trace: Trace) -> None:
@@ -30,7 +30,7 @@ class Story:
         self._next = 0.0
         self._waiting = self._workers = 0
 
-    def watch(self, fleet: Fleet) -> None:
+    def watch(self, fleet: SimulatedFleet) -> None:
         self._waiting = max(self._waiting, fleet.waiting)
         self._workers = max(self._workers, fleet.size)
         if fleet.now >= self._next:

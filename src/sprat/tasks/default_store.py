@@ -41,7 +41,7 @@ DEFAULT_URL = "sqlite:///sprat.db"
 ADOPTED_SECONDS = 0.2  # a task's pool is looked at again after this
 
 
-class Place:
+class DefaultStore:
     """A store, and the tasks that this process pushed to its pools."""
 
     has_workers = True  # so that waiting makes sense
@@ -109,19 +109,19 @@ class use:  # noqa: N801  (used as a statement: `with sprat.use(url):`)
         self._place = place(store)
 
     def __enter__(self) -> Store:
-        self._before: Token[Place | None] = _used.set(self._place)
+        self._before: Token[DefaultStore | None] = _used.set(self._place)
         return self._place.store
 
     def __exit__(self, *_: object) -> None:
         _used.reset(self._before)
 
 
-_used: ContextVar[Place | None] = ContextVar("sprat.use", default=None)
-everywhere: list[Place] = []  # for all threads, whatever `use` says: see inlining.py
-_places: dict[tuple[str, str], Place] = {}  # by URL and working directory
+_used: ContextVar[DefaultStore | None] = ContextVar("sprat.use", default=None)
+everywhere: list[DefaultStore] = []  # for all threads, whatever `use` says: see inlining.py
+_places: dict[tuple[str, str], DefaultStore] = {}  # by URL and working directory
 
 
-def place(store: str | Store | None = None) -> Place:
+def place(store: str | Store | None = None) -> DefaultStore:
     """The place of this store; of the one in use when none is named."""
     if everywhere:
         return everywhere[-1]
@@ -131,8 +131,8 @@ def place(store: str | Store | None = None) -> Place:
             return used
         store = os.environ.get("SPRAT_URL") or DEFAULT_URL
     if isinstance(store, Store):
-        return Place(store)
+        return DefaultStore(store)
     key = (store, os.getcwd())  # a file may be named relative to it
     if key not in _places:
-        _places.setdefault(key, Place(open_store(store)))
+        _places.setdefault(key, DefaultStore(open_store(store)))
     return _places[key]

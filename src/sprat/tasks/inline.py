@@ -29,7 +29,7 @@ MOST_JOBS = 10_000  # in one block: a task that pushes itself again and again ne
 LEASE_SECONDS = 86400.0
 
 
-class inline(default_store.Place):  # noqa: N801  (used as a statement: `with sprat.inline():`)
+class inline(default_store.DefaultStore):  # noqa: N801  (used as a statement: `with sprat.inline():`)
     """Run tasks in this process, at once, with nothing on disk; for all threads of it. A failed
     item whose result nobody asked for raises JobFailed when the block ends."""
 

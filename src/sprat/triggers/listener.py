@@ -19,7 +19,7 @@ PASSES_AT_ONCE = 4  # requests that fire at the same time; the others wait for t
 HEALTH = "/health"
 
 
-class Listener(BoundedServer):
+class WebhookListener(BoundedServer):
     """Serves `POST /triggers/NAME` and `GET /health` until `shutdown`."""
 
     def __init__(self, store: Store, host: str, port: int) -> None:
@@ -29,7 +29,7 @@ class Listener(BoundedServer):
 
 
 class _Request(BoundedRequest):
-    server: Listener
+    server: WebhookListener
 
     def do_POST(self) -> None:  # noqa: N802  (its name there)
         length = self.headers.get("Content-Length", "")

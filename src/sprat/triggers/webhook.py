@@ -45,7 +45,7 @@ _OLD = (
 )
 
 
-class Answer(Record):
+class WebhookAnswer(Record):
     """What to tell the one who asked: an HTTP status and a JSON document."""
 
     status: int
@@ -78,7 +78,7 @@ def receive(
     body: bytes,
     now: float | None = None,
     limit: float | None = None,
-) -> Answer:
+) -> WebhookAnswer:
     """Answer one request. Header names are matched whatever their case. What somebody without the
     secret can learn is only that they have none: unknown triggers answer as wrong signatures do."""
     if not path.startswith(PATH) or "/" in path.removeprefix(PATH):
@@ -106,7 +106,7 @@ def receive(
     if not store.backend.put(SEEN, signature, "{}", 0, 2 * WINDOW_SECONDS):
         return _refused(409, "this request was answered before: sign a new one")
     fired = firing.fire(store, trigger, event=EVENT, extra={"body": given[0]}, limit=limit)
-    return Answer(status=_status(fired), said=fired.as_dict())
+    return WebhookAnswer(status=_status(fired), said=fired.as_dict())
 
 
 def _status(fired: firing.Fired) -> int:
@@ -134,5 +134,5 @@ def _content(body: bytes) -> tuple[Any] | None:
         return None
 
 
-def _refused(status: int, why: str) -> Answer:
-    return Answer(status=status, said={"error": why})
+def _refused(status: int, why: str) -> WebhookAnswer:
+    return WebhookAnswer(status=status, said={"error": why})

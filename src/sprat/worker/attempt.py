@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from sprat.store.store import Store
     from sprat.worker.contact import Contact
-    from sprat.worker.heartbeat_thread import Pulse
-    from sprat.worker.prefetch import Ahead
+    from sprat.worker.heartbeat_thread import HeartbeatThread
+    from sprat.worker.prefetch import Prefetch
     from sprat.worker.processor import Processor
 
     Settled = Callable[[Sequence[model.Settlement], Sequence[bool]], None]
@@ -48,7 +48,7 @@ class Attempts:
         *,
         settings: model.PoolSettings,
         contact: Contact,
-        ahead: Ahead,
+        ahead: Prefetch,
         has_to_stop: Callable[[], bool],
         settled: Settled,
     ) -> None:
@@ -62,7 +62,7 @@ class Attempts:
         self._ahead = ahead
         self._has_to_stop = has_to_stop
         self._settled = settled
-        self._pulse: Pulse | None = None
+        self._pulse: HeartbeatThread | None = None
         self._current: model.WorkItem | None = None  # the job that the pulse beats beside
         self.stop_now: Callable[[], None] = lambda: None  # for a signal handler
 
@@ -87,10 +87,12 @@ class Attempts:
         self._contact.persist(lambda: self._pool.hand_back(item))
 
     def _in_a_child(self, item: model.WorkItem) -> Outcome | None:
-        from sprat.worker.job_process import Child  # here: a job that runs in the worker has none
+        from sprat.worker.job_process import (
+            JobProcess,  # here: a job that runs in the worker has none
+        )
 
         job = Job(self._pool, item)
-        child = Child(lambda: attempt(self._processor, job))
+        child = JobProcess(lambda: attempt(self._processor, job))
         limit = self._settings.timeout_seconds
         began = time.monotonic()
         while True:
@@ -148,12 +150,12 @@ class Attempts:
         finally:
             self._current = None
 
-    def _start_pulse(self) -> Pulse:
+    def _start_pulse(self) -> HeartbeatThread:
         from sprat.worker.heartbeat_thread import (
-            Pulse,  # here: only a job in the worker needs the thread
+            HeartbeatThread,  # here: only a job in the worker needs the thread
         )
 
-        pulse = self._pulse = Pulse(
+        pulse = self._pulse = HeartbeatThread(
             self._beat, pause=self._until_beat, timeout=self._settings.timeout_seconds
         )
         self.stop_now = pulse.stop_now

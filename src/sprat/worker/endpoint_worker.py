@@ -15,7 +15,7 @@ from sprat.core import jsontext, model
 from sprat.core.errors import StoreUnavailable
 from sprat.worker.client import Client, pause_after
 from sprat.worker.health import HealthServer
-from sprat.worker.worker import LOST, TOLD_TO, Report, Worker
+from sprat.worker.worker import LOST, TOLD_TO, Worker, WorkerReport
 
 Say = Callable[[str], None]
 Sleep = Callable[[float], object]
@@ -28,7 +28,7 @@ STATUSES = {  # how a settlement is reported
 }
 
 
-class Reachable(Worker):
+class EndpointWorker(Worker):
     """A worker whose address and operation others can know."""
 
     operation: str | None = None
@@ -38,7 +38,7 @@ class Reachable(Worker):
         facts = {**self._registration.metadata, "endpoint_url": endpoint_url}
         self._registration = self._registration.replace(metadata=facts)
 
-    def run(self) -> Report:
+    def run(self) -> WorkerReport:
         """As any worker; one whose registration does not come through is lost, no error."""
         try:
             return super().run()
@@ -57,13 +57,13 @@ class Reachable(Worker):
             self.operation = None
 
 
-class Presence:
+class EndpointRegistration:
     """Answers for the workers that it makes, one after the other, all under the same id."""
 
     def __init__(
         self,
         address: str,
-        make: Callable[[], Reachable],
+        make: Callable[[], EndpointWorker],
         *,
         say: Say = lambda _: None,
         sleep: Sleep = time.sleep,
@@ -72,14 +72,14 @@ class Presence:
         self._make = make
         self._say = say
         self._sleep = sleep
-        self._worker: Reachable | None = None
-        self._done = Report(worker_id="", left=LOST)
+        self._worker: EndpointWorker | None = None
+        self._done = WorkerReport(worker_id="", left=LOST)
 
     @property
     def url(self) -> str:
         return self._health.url
 
-    def run(self, client: Client | None) -> Report:
+    def run(self, client: Client | None) -> WorkerReport:
         """Work until there is a reason to leave other than having been forgotten. Without an
         orchestrator nobody is there to forget it: it works as any other."""
         self._health.start()
@@ -95,7 +95,7 @@ class Presence:
         finally:
             self._health.close()
 
-    def _once(self, client: Client | None) -> Report:
+    def _once(self, client: Client | None) -> WorkerReport:
         worker = self._worker = self._make()
         worker.is_at(self.url)
         report = worker.run()

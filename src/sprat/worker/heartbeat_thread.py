@@ -26,13 +26,13 @@ else:
 ASK_AGAIN_SECONDS = 0.1  # the job may just be beginning, and not to be stopped yet
 
 
-class Pulse:
+class HeartbeatThread:
     """Beats from `start` to `end`, beside one job after the other. In a thread other than the
     main one it only beats: it stops nothing."""
 
     # The one whose job the main thread is running. In a list: to set an attribute of a class makes
     # Python forget what it knows of the others, which costs every tiny job a microsecond.
-    _alarm: list[Pulse | None] = [None]
+    _alarm: list[HeartbeatThread | None] = [None]
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Pulse:
 
 
 def _raise_stopped(*_: object) -> None:
-    Pulse.stop_doomed()
+    HeartbeatThread.stop_doomed()
 
 
 def _kill_offspring() -> None:

@@ -27,7 +27,7 @@ else:
 END = b"\n"  # of an answer; JSON text holds none
 
 
-class Child:
+class JobProcess:
     """A running job: something that is called there and says how it ended."""
 
     def __init__(self, work: Callable[[], Outcome]) -> None:

@@ -21,7 +21,7 @@ BATCH_SECONDS = 0.05  # what a batch should take: others may be idle meanwhile
 LET_GO_SECONDS = 0.1
 
 
-class Ahead:
+class Prefetch:
     """Used by the worker's loop, and by its pulse while a job runs: hence the lock."""
 
     def __init__(self, most: int) -> None:

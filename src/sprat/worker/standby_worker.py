@@ -13,7 +13,7 @@ import time
 from sprat.core import model
 from sprat.core.errors import InvalidInput, StoreUnavailable, UnknownWorker
 from sprat.worker.signals import Signals
-from sprat.worker.worker import TOLD_TO, Report, Worker
+from sprat.worker.worker import TOLD_TO, Worker, WorkerReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ def is_for(worker: model.WorkerRecord, group: str | None) -> bool:
     return group in worker.capabilities if group is not None else not worker.capabilities
 
 
-class Seated(Worker):
+class StandbyWorker(Worker):
     """A worker in a seat: it tells when it begins, and passes signals on."""
 
     was_active = False
-    seat: Seat
+    seat: Standby
 
     def _work(self) -> str:
         self.was_active = True
@@ -52,12 +52,12 @@ class Seated(Worker):
         super()._on_signal()
 
 
-class Seat:
+class Standby:
     def __init__(
         self,
         store: Store,
         pool: str,
-        make: Callable[[str], Seated],
+        make: Callable[[str], StandbyWorker],
         *,
         file: str,
         place: str | None = None,
@@ -72,9 +72,9 @@ class Seat:
         self._group = group
         self._say = say
         self._is_told = False
-        self._done = Report(worker_id="", left=TOLD_TO)
+        self._done = WorkerReport(worker_id="", left=TOLD_TO)
 
-    def run(self) -> Report:
+    def run(self) -> WorkerReport:
         """Take places until a signal comes."""
         with Signals(self.stop):
             self.show("")

@@ -23,7 +23,7 @@ from sprat.core.errors import StoreUnavailable
 from sprat.core.record import Record
 from sprat.worker.attempt import Attempts
 from sprat.worker.contact import RETRY_SECONDS, Contact
-from sprat.worker.prefetch import Ahead
+from sprat.worker.prefetch import Prefetch
 from sprat.worker.processor import settlement
 from sprat.worker.signals import Signals
 
@@ -51,7 +51,7 @@ CHANGED = "code or settings changed"
 LOST = "lost"
 
 
-class Report(Record):
+class WorkerReport(Record):
     """What a worker did, and why it left. `refused` counts results that came too late."""
 
     worker_id: str
@@ -60,7 +60,7 @@ class Report(Record):
     refused: int = 0
     left: str
 
-    def added_to(self, before: Report) -> Report:
+    def added_to(self, before: WorkerReport) -> WorkerReport:
         """The report of a process that was several workers in turn."""
         return self.replace(
             jobs=before.jobs + self.jobs,
@@ -110,7 +110,7 @@ class Worker:
             metadata=metadata or {},
         )
         here = settings.isolation == "none"
-        self._ahead = Ahead(settings.claim_ahead if here else 1)
+        self._ahead = Prefetch(settings.claim_ahead if here else 1)
         self._attempts = Attempts(
             store,
             pool,
@@ -129,7 +129,7 @@ class Worker:
 
     # -- the loop ---------------------------------------------------------------------------
 
-    def run(self) -> Report:
+    def run(self) -> WorkerReport:
         """Work until there is a reason to leave, and leave."""
         with Signals(self._on_signal):
             if not self._contact.register(self._registration):
@@ -272,8 +272,8 @@ class Worker:
     def _happened(self, event: str) -> None:
         self._store.happened(event, self._pool.name, self._settings)
 
-    def _report(self, left: str) -> Report:
-        return Report(
+    def _report(self, left: str) -> WorkerReport:
+        return WorkerReport(
             worker_id=self._registration.worker_id,
             jobs=self._jobs,
             failed=self._failed,

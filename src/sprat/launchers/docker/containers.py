@@ -25,7 +25,7 @@ SECRET = re.compile(r"(?<=[?&])password=[^&]*")
 LOOPBACK = re.compile(r"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?")
 
 
-class Order(Record):
+class ContainerOrder(Record):
     """What all containers of one launch have in common."""
 
     url: str
@@ -38,10 +38,12 @@ class Order(Record):
         return container_name(self.pool, worker_id)
 
 
-def order(url: str, pool: str, *, settings: PoolSettings, options: Options, engine: str) -> Order:
+def order(
+    url: str, pool: str, *, settings: PoolSettings, options: Options, engine: str
+) -> ContainerOrder:
     """The order, or InvalidInput when its containers could not reach the store."""
     check_reach(url, options)
-    return Order(
+    return ContainerOrder(
         url=url,
         pool=pool,
         options=options,
@@ -99,7 +101,7 @@ def check_reach(url: str, options: Options) -> None:
         )
 
 
-def specification(client: Any, wanted: Order, worker_id: str) -> dict[str, Any]:
+def specification(client: Any, wanted: ContainerOrder, worker_id: str) -> dict[str, Any]:
     """The arguments of the SDK's create_container."""
     options = wanted.options
     name = wanted.name(worker_id)

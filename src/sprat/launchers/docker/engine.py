@@ -90,7 +90,7 @@ class Engine:
 
     # -- containers -----------------------------------------------------------------------------
 
-    def create(self, wanted: containers.Order, worker_id: str) -> None:
+    def create(self, wanted: containers.ContainerOrder, worker_id: str) -> None:
         given = containers.specification(self._client, wanted, worker_id)
         self._tried(lambda: self._client.create_container(**given))
 

@@ -6,19 +6,19 @@ import os
 
 from sprat.core.errors import LaunchFailed, SpratError
 from sprat.launchers import option_checks
-from sprat.launchers.remote import Elsewhere
+from sprat.launchers.remote import RemoteLauncher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.core.model import PoolSettings, WorkerRecord
-    from sprat.launchers.docker.containers import Order
+    from sprat.launchers.docker.containers import ContainerOrder
     from sprat.launchers.docker.engine import Engine
     from sprat.launchers.docker.options import Options
 
 
-class DockerLauncher(Elsewhere):
+class DockerLauncher(RemoteLauncher):
     """Each call opens its own connection to the engine: a pass is rare."""
 
     def launch(
@@ -72,7 +72,7 @@ def _engine(options: Options) -> Engine:
     return Engine(options.host)
 
 
-def _start(engine: Engine, wanted: Order, worker_id: str) -> None:
+def _start(engine: Engine, wanted: ContainerOrder, worker_id: str) -> None:
     """Make and start one container. The name says whose it is: a second one cannot be made, but
     one that was made and not started, because somebody was killed in between, is started."""
     from sprat.launchers.docker.engine import AlreadyThere
@@ -90,7 +90,7 @@ def _start(engine: Engine, wanted: Order, worker_id: str) -> None:
         raise
 
 
-def _create(engine: Engine, wanted: Order, worker_id: str) -> None:
+def _create(engine: Engine, wanted: ContainerOrder, worker_id: str) -> None:
     from sprat.launchers.docker.engine import NoImage
 
     options = wanted.options

@@ -32,7 +32,7 @@ LONGEST_MESSAGE = 500  # characters of what the API says
 ADMISSION = ("exceeded quota", "violates PodSecurity", "is forbidden: minimum", "is forbidden: max")
 
 
-class Kind(Record):
+class ObjectKind(Record):
     """A kind of object in a namespace."""
 
     group: str
@@ -46,10 +46,10 @@ class Kind(Record):
         return f"{self.plural}/{self.part}" if self.part else self.plural
 
 
-POD = Kind(group="", version="v1", kind="Pod", plural="pods")
-EVENT = Kind(group="", version="v1", kind="Event", plural="events")
-JOB = Kind(group="batch", version="v1", kind="Job", plural="jobs")
-DEPLOYMENT = Kind(group="apps", version="v1", kind="Deployment", plural="deployments")
+POD = ObjectKind(group="", version="v1", kind="Pod", plural="pods")
+EVENT = ObjectKind(group="", version="v1", kind="Event", plural="events")
+JOB = ObjectKind(group="batch", version="v1", kind="Job", plural="jobs")
+DEPLOYMENT = ObjectKind(group="apps", version="v1", kind="Deployment", plural="deployments")
 SCALE = DEPLOYMENT.replace(part="scale")
 
 
@@ -70,7 +70,7 @@ class Cluster:
         self._server = config.cluster.server
         self.mark = _mark(config)
 
-    def create(self, kind: Kind, manifest: Mapping[str, Any]) -> bool:
+    def create(self, kind: ObjectKind, manifest: Mapping[str, Any]) -> bool:
         """False when there is one of that name already."""
         made = _resource(kind)(manifest)
         try:
@@ -81,13 +81,13 @@ class Cluster:
             raise
         return True
 
-    def get(self, kind: Kind, name: str) -> dict[str, Any]:
+    def get(self, kind: ObjectKind, name: str) -> dict[str, Any]:
         found = self._do("get", kind, lambda: self._client.get(_resource(kind), name))
         return dict(found)
 
     def list(
         self,
-        kind: Kind,
+        kind: ObjectKind,
         *,
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
@@ -99,7 +99,7 @@ class Cluster:
 
         return self._do("list", kind, read)
 
-    def delete(self, kind: Kind, name: str) -> None:
+    def delete(self, kind: ObjectKind, name: str) -> None:
         """With what belongs to it; its pods have their grace. Nothing, when it is gone already."""
         cascade = CascadeType.BACKGROUND
         try:
@@ -110,7 +110,7 @@ class Cluster:
             if refusal.code != 404:
                 raise
 
-    def patch(self, kind: Kind, name: str, change: Mapping[str, Any]) -> None:
+    def patch(self, kind: ObjectKind, name: str, change: Mapping[str, Any]) -> None:
         """Merge a change into it. With a resourceVersion, Refused (409) if it is another by now."""
         self._do(
             "patch",
@@ -120,7 +120,7 @@ class Cluster:
             ),
         )
 
-    def _do(self, verb: str, kind: Kind, step: Callable[[], T]) -> T:
+    def _do(self, verb: str, kind: ObjectKind, step: Callable[[], T]) -> T:
         try:
             return step()
         except ApiError as error:
@@ -130,7 +130,7 @@ class Cluster:
                 f"the cluster's API at {self._server} cannot be reached: {_why(error)}"
             ) from None
 
-    def _refusal(self, error: ApiError, verb: str, kind: Kind) -> Refused:
+    def _refusal(self, error: ApiError, verb: str, kind: ObjectKind) -> Refused:
         code = error.status.code or 0
         said = _one_line(error.status.message or error.status.reason or f"code {code}")
         what = f"{verb} {kind.resource} in the namespace {self.namespace}"
@@ -158,7 +158,7 @@ class Refused(SpratError):
 
 
 @functools.cache
-def _resource(kind: Kind) -> Any:
+def _resource(kind: ObjectKind) -> Any:
     """Objects as plain mappings: nothing of a newer API is lost on the way. Not registered with
     the library, where the program that we are in may have classes of its own for them."""
     whole = ResourceDef(kind.group, kind.version, kind.kind)

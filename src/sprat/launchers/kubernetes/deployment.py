@@ -31,7 +31,7 @@ BUSY, IDLE, UNSEATED = "1000", "100", "-100"
 TRIES = 5  # somebody else changed the Deployment meanwhile; then it is left to the next pass
 
 
-class Plan(Record):
+class DeploymentChange(Record):
     """What is to be done with a Deployment."""
 
     replicas: int
@@ -83,7 +83,7 @@ def plan(
     *,
     now: float,
     deadline: float,
-) -> Plan:
+) -> DeploymentChange:
     there = {_name(pod): pod for pod in pods if _counts(pod)}
     at_work = {_place(w): w for w in workers if w.status != model.STARTING}
     seated = {name: at_work[name] for name in there if name in at_work}
@@ -104,7 +104,7 @@ def plan(
         gone |= {w.worker_id: why for w, why in zip(last, troubles, strict=False)}
     wanted = len(starting) - hopeless + len(seated)
     removable = missing + sum(not _is_ready(pod) for pod in unseated.values())
-    return Plan(
+    return DeploymentChange(
         replicas=max(wanted, replicas - removable),
         costs={**dict.fromkeys(unseated, UNSEATED), **{n: _cost(w) for n, w in seated.items()}},
         gone=gone,
@@ -132,7 +132,7 @@ def _carry_out(
     cluster: Cluster,
     deployment: Mapping[str, Any],
     pods: Sequence[Mapping[str, Any]],
-    made: Plan,
+    made: DeploymentChange,
 ) -> None:
     now = int(deployment["spec"].get("replicas", 1))
     if made.replicas == now:

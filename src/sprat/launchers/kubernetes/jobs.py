@@ -8,7 +8,7 @@ from __future__ import annotations
 from sprat.core import model
 from sprat.launchers.kubernetes.client import EVENT
 from sprat.launchers.kubernetes.names import name_of
-from sprat.launchers.kubernetes.pods import Order, labels, pod_template_of
+from sprat.launchers.kubernetes.pods import PodOrder, labels, pod_template_of
 from sprat.launchers.kubernetes.reconcile import age, label, moment
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ REFUSED = {"involvedObject.kind": "Job", "reason": "FailedCreate"}
 LINGERS_SECONDS = 5.0  # so long a Job may take to make its pod before the events are asked
 
 
-def job(order: Order, worker_id: str) -> dict[str, Any]:
+def job(order: PodOrder, worker_id: str) -> dict[str, Any]:
     """One worker's Job."""
     metadata: dict[str, Any] = {
         "name": name_of(worker_id),

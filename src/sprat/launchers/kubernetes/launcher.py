@@ -8,7 +8,7 @@ import time
 from sprat.core.errors import LaunchFailed, SpratError
 from sprat.launchers import option_checks
 from sprat.launchers.kubernetes import options as modes
-from sprat.launchers.remote import Elsewhere
+from sprat.launchers.remote import RemoteLauncher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from sprat.core.model import PoolSettings, WorkerRecord
     from sprat.launchers.kubernetes.client import Cluster
-    from sprat.launchers.kubernetes.pods import Order
+    from sprat.launchers.kubernetes.pods import PodOrder
 
 
-class KubernetesLauncher(Elsewhere):
+class KubernetesLauncher(RemoteLauncher):
     """Each call opens its own connection: a pass is rare, and a login may have been renewed."""
 
     def launch(
@@ -64,10 +64,10 @@ def _cluster(options: modes.Options) -> Cluster:
     return Cluster(options.context, options.namespace)
 
 
-def _order(cluster: Cluster, url: str, pool: str, options: modes.Options) -> Order:
-    from sprat.launchers.kubernetes.pods import Order, check_reach
+def _order(cluster: Cluster, url: str, pool: str, options: modes.Options) -> PodOrder:
+    from sprat.launchers.kubernetes.pods import PodOrder, check_reach
 
-    order = Order(
+    order = PodOrder(
         url=url,
         pool=pool,
         options=options,
@@ -89,7 +89,7 @@ def _owner(cluster: Cluster, name: str) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": uid}
 
 
-def _create(cluster: Cluster, order: Order, worker_id: str) -> None:
+def _create(cluster: Cluster, order: PodOrder, worker_id: str) -> None:
     """The same worker twice is one pod: its name is taken."""
     from sprat.launchers.kubernetes import jobs, pods
     from sprat.launchers.kubernetes.client import JOB, POD

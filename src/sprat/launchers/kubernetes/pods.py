@@ -33,7 +33,7 @@ CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop"
 POD_SECURITY = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
-class Order(Record):
+class PodOrder(Record):
     """What the pods of one launch have in common."""
 
     url: str
@@ -46,7 +46,7 @@ class Order(Record):
     allows_http: bool = False  # whether we may use http:// outside this machine ourselves
 
 
-def pod(order: Order, worker_id: str) -> dict[str, Any]:
+def pod(order: PodOrder, worker_id: str) -> dict[str, Any]:
     """One worker's pod."""
     template = pod_template_of(order, worker_id)
     name = name_of(worker_id)
@@ -56,7 +56,7 @@ def pod(order: Order, worker_id: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-def pod_template_of(order: Order, worker_id: str) -> dict[str, Any]:
+def pod_template_of(order: PodOrder, worker_id: str) -> dict[str, Any]:
     """Metadata and spec of one worker's pod, without its name."""
     options = order.options
     given = dict(options.template.get("spec", {}))
@@ -80,7 +80,7 @@ def pod_template_of(order: Order, worker_id: str) -> dict[str, Any]:
     return {"metadata": _metadata(order, worker_id), "spec": {**spec, "containers": containers}}
 
 
-def labels(order: Order, worker_id: str) -> dict[str, str]:
+def labels(order: PodOrder, worker_id: str) -> dict[str, str]:
     return {
         POOL: label_of(order.pool),
         STORE: store_mark(order.url),
@@ -96,7 +96,7 @@ def before_stop(grace_seconds: int) -> str:
     return f"kill -TERM 1 && sleep {finish} && kill -TERM 1; while sleep 1; do :; done"
 
 
-def check_reach(order: Order) -> None:
+def check_reach(order: PodOrder) -> None:
     """Refuse what cannot work in a pod, or would put a secret into its spec."""
     options, url = order.options, order.url
     if options.secret is not None:
@@ -118,7 +118,7 @@ def check_reach(order: Order) -> None:
         )
 
 
-def _metadata(order: Order, worker_id: str) -> dict[str, Any]:
+def _metadata(order: PodOrder, worker_id: str) -> dict[str, Any]:
     given = order.options.template.get("metadata", {})
     theirs = {**given.get("labels", {}), **order.options.labels}
     metadata = {"labels": {**theirs, **labels(order, worker_id)}}
@@ -128,7 +128,7 @@ def _metadata(order: Order, worker_id: str) -> dict[str, Any]:
 
 
 def _container(
-    order: Order, worker_id: str, given: Mapping[str, Any], spec: Mapping[str, Any]
+    order: PodOrder, worker_id: str, given: Mapping[str, Any], spec: Mapping[str, Any]
 ) -> dict[str, Any]:
     options = order.options
     made = {
@@ -156,7 +156,7 @@ def _container(
     return made
 
 
-def _env(order: Order, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _env(order: PodOrder, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Theirs, and ours under the names that are ours."""
     secret = order.options.secret
     ours: list[dict[str, Any]] = [

@@ -36,14 +36,14 @@ class Situation(Record):
     ttl_seconds: float
 
 
-class Verdict(Record):
+class PodChanges(Record):
     """What follows from it."""
 
     gone: Mapping[str, str]  # worker id: why
     delete: tuple[str, ...]  # names, as in the label
 
 
-def judge(seen: Situation) -> Verdict:
+def judge(seen: Situation) -> PodChanges:
     # Of two pods of one Job, the one that has not ended.
     pods = {label(pod): pod for pod in sorted(seen.pods, key=_has_ended, reverse=True)}
     workers = {name_of(worker.worker_id): worker for worker in seen.workers}
@@ -59,7 +59,7 @@ def judge(seen: Situation) -> Verdict:
     for name, worker in workers.items():
         if name not in pods and _was_here(seen, worker):
             gone[worker.worker_id] = "its pod is gone: somebody deleted it, or its node was lost"
-    return Verdict(gone=gone, delete=tuple(delete))
+    return PodChanges(gone=gone, delete=tuple(delete))
 
 
 def _has_ended(pod: Mapping[str, Any]) -> bool:

@@ -40,8 +40,8 @@ from sprat.launchers.process.forked_worker import (
 )
 from sprat.launchers.process.launcher import ORDER, start_nest
 from sprat.launchers.process.store_proxy import (
-    Clerk,
-    Orders,
+    FleetState,
+    StoreProxy,
     begin,
     call_off,
     carry_on,
@@ -66,13 +66,13 @@ LONGEST_NAP_SECONDS = 60.0  # then it looks whether there is still something to 
 LONGEST_SLEEP_SECONDS = 3600.0  # for a delayed item; a trigger has to wake what comes later
 
 
-class Nest:
+class ForkServer:
     def __init__(self, url: str, pool: str) -> None:
         self._url = url
         self._pool = pool
         self._doorbell = Doorbell(url, pool)
         self._exits = ChildExits()
-        self._clerk = Clerk(url, pool, in_child=self._let_go)
+        self._clerk = StoreProxy(url, pool, in_child=self._let_go)
         self._called_at = self._looked_at = time.monotonic()
         self._rung_at: float | None = None  # the first ring that was not answered yet
         self._children: dict[int, str] = {}
@@ -111,7 +111,7 @@ class Nest:
             else:
                 orders = self._look(gone, orders.led)
 
-    def _look(self, gone: list[tuple[str, str]], led: int) -> Orders | None:
+    def _look(self, gone: list[tuple[str, str]], led: int) -> FleetState | None:
         """Run a pass; a nest that finds something to do takes calls again."""
         self._looked_at = time.monotonic()
         ours = list(self._children.values())
@@ -123,10 +123,10 @@ class Nest:
 
     def _send(
         self,
-        errand: Callable[..., Orders],
+        errand: Callable[..., FleetState],
         *arguments: object,
         meanwhile: Callable[[], None] = lambda: None,
-    ) -> Orders | None:
+    ) -> FleetState | None:
         """Send the clerk, again and again while the store cannot be reached."""
         for _ in range(STORE_TRIES):
             orders = self._clerk.run(errand, *arguments, meanwhile=meanwhile)
@@ -137,7 +137,7 @@ class Nest:
 
     # -- workers ----------------------------------------------------------------------------
 
-    def _hatch(self, orders: Orders) -> Orders | None:
+    def _hatch(self, orders: FleetState) -> FleetState | None:
         """Fork the workers that were ordered, or say why there will be none."""
         if self._told_to_leave:
             return self._send(call_off, orders.launch, "its nest was told to leave")
@@ -153,19 +153,19 @@ class Nest:
         self._watch(orders)
         return orders
 
-    def _watch(self, orders: Orders, launch: Sequence[str] = ()) -> None:
+    def _watch(self, orders: FleetState, launch: Sequence[str] = ()) -> None:
         """Name the processes that the clerk sends heartbeats for: the workers, and this one for
         the launches that it prepares."""
         preparing = [(os.getpid(), worker_id) for worker_id in launch]
         self._clerk.watch([*self._children.items(), *preparing], orders.settings)
 
-    def _load(self, orders: Orders) -> Processor | Crew:
+    def _load(self, orders: FleetState) -> Processor | Crew:
         self._processor = loaded(orders.settings)
         self._version = orders.version
         _freeze()
         return self._processor
 
-    def _fork(self, processor: Processor | Crew, orders: Orders, worker_id: str) -> None:
+    def _fork(self, processor: Processor | Crew, orders: FleetState, worker_id: str) -> None:
         # Signals wait until it is known to whom they are passed on, and who acts on them.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         pid = os.fork()
@@ -181,7 +181,7 @@ class Nest:
         self._doorbell.close()
         self._exits.close()
 
-    def _start_fresh(self, _: object, orders: Orders, worker_id: str) -> None:
+    def _start_fresh(self, _: object, orders: FleetState, worker_id: str) -> None:
         begin = "from sprat.launchers.process.forked_worker import be_fresh; be_fresh()"
         command = [sys.executable, "-P", "-c", begin, self._pool, worker_id]
         environment = {**os.environ, "SPRAT_URL": self._url}
@@ -314,7 +314,7 @@ def main() -> int:
         raise InvalidInput(
             "usage: python -m sprat.launchers.process.fork_server POOL [WORKER_ID ...]"
         )
-    return Nest(url, sys.argv[1]).run(sys.argv[2:])
+    return ForkServer(url, sys.argv[1]).run(sys.argv[2:])
 
 
 if __name__ == "__main__":

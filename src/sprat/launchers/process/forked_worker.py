@@ -9,7 +9,7 @@ import sys
 from sprat.core import extensions, model
 from sprat.core.errors import SpratError
 from sprat.launchers.process.launcher import ORDER, start_nest
-from sprat.launchers.process.store_proxy import Orders
+from sprat.launchers.process.store_proxy import FleetState
 from sprat.store.open_store import open_store
 from sprat.worker.signals import STOP_SIGNALS
 
@@ -36,7 +36,7 @@ def be_fresh() -> None:
         store.workers.update_status(worker_id, model.LOST, reason=str(error))
         raise SystemExit(1) from None
     store.close()
-    orders = Orders(settings=state.settings, version=state.version, launch=(), wake_in=None)
+    orders = FleetState(settings=state.settings, version=state.version, launch=(), wake_in=None)
     be_a_worker(url, pool, processor, orders, worker_id)
 
 
@@ -44,7 +44,7 @@ def be_a_worker(
     url: str,
     pool: str,
     processor: Processor | Crew,
-    orders: Orders,
+    orders: FleetState,
     worker_id: str,
 ) -> None:
     from sprat.worker.job_process import finish_triggers
@@ -88,7 +88,7 @@ def _work(
     store: Store,
     pool: str,
     processor: Processor | Crew,
-    orders: Orders,
+    orders: FleetState,
     worker_id: str,
 ) -> str:
     if not callable(processor):

@@ -24,7 +24,7 @@ PART = 0.5  # of a worker's own heartbeat: half as long, so one may be missed
 NOT_RUNNING = "TtZXx"  # stopped, traced, dead
 
 
-class ParentPulse:
+class ParentHeartbeat:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._parent = os.getppid()

@@ -26,7 +26,7 @@ from sprat.core.record import Record
 from sprat.fleet import checker, controller_lease, policy_input
 from sprat.launchers.process import attendance
 from sprat.launchers.process.launcher import ORDER, OrderedLauncher, start_nest
-from sprat.launchers.process.parent_heartbeat import WATCH, ParentPulse, read_line
+from sprat.launchers.process.parent_heartbeat import WATCH, ParentHeartbeat, read_line
 from sprat.store.open_store import open_store
 from sprat.worker.signals import STOP_SIGNALS
 
@@ -42,7 +42,7 @@ FAREWELL = b"\n"  # instead of an errand
 CONTROLLER_SECONDS = 1.0  # between two looks whether a controller is alive
 
 
-class Orders(Record):
+class FleetState(Record):
     """What the clerk brings back from the store."""
 
     settings: model.PoolSettings
@@ -52,7 +52,7 @@ class Orders(Record):
     led: int = 0  # the version of the controller's lease, where a controller leads the pool
 
 
-class Clerk:
+class StoreProxy:
     """Seen from the nest. The process begins with the first errand, and with the first after
     it was dismissed or killed."""
 
@@ -68,10 +68,10 @@ class Clerk:
 
     def run(
         self,
-        errand: Callable[..., Orders],
+        errand: Callable[..., FleetState],
         *arguments: object,
         meanwhile: Callable[[], None] = lambda: None,
-    ) -> Orders | None:
+    ) -> FleetState | None:
         """Have an errand of this module done, and do something else meanwhile; None when it
         could not be done."""
         line = jsontext.dumps([errand.__name__, *arguments]).encode() + b"\n"
@@ -91,7 +91,7 @@ class Clerk:
         if self._pid:
             self._write(self._watched)
 
-    def _heard(self, said: Any) -> Orders | None:
+    def _heard(self, said: Any) -> FleetState | None:
         """Its answer; a complaint is logged once, however often the errand is tried again."""
         if not isinstance(said, str):
             self._complaint = ""
@@ -161,9 +161,9 @@ class Clerk:
             self._write(self._watched)
 
 
-def _orders(said: Any) -> Orders:
+def _orders(said: Any) -> FleetState:
     settings, version, launch, wake_in, led = said
-    return Orders(
+    return FleetState(
         settings=model.PoolSettings.of(settings),
         version=version,
         launch=tuple(launch),
@@ -175,10 +175,10 @@ def _orders(said: Any) -> Orders:
 # -- errands ------------------------------------------------------------------------------------
 
 
-def begin(store: Store, pool: str, worker_ids: Sequence[str]) -> Orders:
+def begin(store: Store, pool: str, worker_ids: Sequence[str]) -> FleetState:
     if worker_ids:
         state = store.pool(pool).state()
-        return Orders(
+        return FleetState(
             settings=state.settings,
             version=state.version,
             launch=tuple(worker_ids),
@@ -196,7 +196,7 @@ def carry_on(
     ours: Sequence[str] = (),
     called_ago: float = 0.0,
     led: int = 0,
-) -> Orders:
+) -> FleetState:
     """Report the dead, and run a scaling pass, unless a controller does that. If the pool's
     settings changed, this nest has the wrong code for new workers: another one is started for
     them. A nest that runs a machine keeps to the maximum that it was launched with."""
@@ -211,7 +211,7 @@ def carry_on(
         starter = None if order is None else OrderedLauncher(order)
         checker.launch(store, pool, state.settings, launch, starter)
         launch = ()
-    return Orders(
+    return FleetState(
         settings=state.settings,
         version=state.version,
         launch=launch,
@@ -219,7 +219,7 @@ def carry_on(
     )
 
 
-def _leave_to_controller(store: Store, pool: str, version: int, led: int) -> Orders:
+def _leave_to_controller(store: Store, pool: str, version: int, led: int) -> FleetState:
     """A controller that renewed its lease since the nest first looked is alive."""
     waits = led in (0, version) and store.pool(pool).size() > 0
     orders = _nothing_more(store, pool, CONTROLLER_SECONDS if waits else None)
@@ -232,7 +232,7 @@ def _limited(settings: model.PoolSettings, order: str | None) -> model.PoolSetti
     return settings.replace(max_workers=high, min_workers=min(settings.min_workers, high))
 
 
-def report(store: Store, pool: str, gone: Sequence[tuple[str, str]]) -> Orders:
+def report(store: Store, pool: str, gone: Sequence[tuple[str, str]]) -> FleetState:
     """Say who did not leave in good order, so that their items are free at once."""
     lost = [store.workers.update_status(w, model.LOST, reason=how) for w, how in gone if how]
     orders = _nothing_more(store, pool)
@@ -242,19 +242,19 @@ def report(store: Store, pool: str, gone: Sequence[tuple[str, str]]) -> Orders:
     return orders
 
 
-def _nothing_more(store: Store, pool: str, wake_in: float | None = None) -> Orders:
+def _nothing_more(store: Store, pool: str, wake_in: float | None = None) -> FleetState:
     state = store.pool(pool).state()
-    return Orders(settings=state.settings, version=state.version, launch=(), wake_in=wake_in)
+    return FleetState(settings=state.settings, version=state.version, launch=(), wake_in=wake_in)
 
 
-def give_up(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> Orders:
+def give_up(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> FleetState:
     """The launch failed; it may be worth another try later."""
     checker.give_up(store, worker_ids, why)
     settings = store.pool(pool).state().settings
     return _nothing_more(store, pool, _wake_in(store, pool, settings))
 
 
-def call_off(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> Orders:
+def call_off(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> FleetState:
     for worker_id in worker_ids:
         store.workers.update_status(worker_id, model.TERMINATED, reason=why)
     return _nothing_more(store, pool)
@@ -274,7 +274,7 @@ def _wake_in(
     return attendance.look_again_in(seen, settings, ours=ours, called_ago=called_ago)
 
 
-ERRANDS: dict[str, Callable[..., Orders]] = {
+ERRANDS: dict[str, Callable[..., FleetState]] = {
     errand.__name__: errand for errand in (begin, carry_on, report, give_up, call_off)
 }
 
@@ -291,7 +291,7 @@ def _serve(url: str, pool: str, read: int, write: int) -> None:
         for number in STOP_SIGNALS:  # they are for the workers; this one goes with its nest
             signal.signal(number, lambda told, _: told_to_leave.append(told))
         store = open_store(url)
-        pulse = ParentPulse(store.backend)
+        pulse = ParentHeartbeat(store.backend)
         while (line := pulse.line(read)) not in (FAREWELL, b""):
             name, *arguments = jsontext.loads(line.decode())
             if name == WATCH:
@@ -323,14 +323,14 @@ def _succeed(store: Store, pool: str, prepared: Sequence[str]) -> None:
         start_nest(store.url, pool, settings, order=os.environ.get(ORDER))
 
 
-def _do(store: Store, pool: str, name: str, arguments: Sequence[Any]) -> Orders | str:
+def _do(store: Store, pool: str, name: str, arguments: Sequence[Any]) -> FleetState | str:
     try:
         return ERRANDS[name](store, pool, *arguments)
     except SpratError as error:
         return str(error)
 
 
-def _answer(write: int, answer: Orders | str) -> None:
+def _answer(write: int, answer: FleetState | str) -> None:
     line = jsontext.dumps(answer).encode() + b"\n"
     while line:
         line = line[os.write(write, line) :]

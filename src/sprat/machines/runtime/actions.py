@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from sprat.machines.runtime.arguments import Asked
-    from sprat.machines.runtime.host import Room
-    from sprat.machines.runtime.worker import Member
+    from sprat.machines.runtime.arguments import Arguments
+    from sprat.machines.runtime.host import MachineHost
+    from sprat.machines.runtime.worker import MachineWorker
 
-    Action = Callable[[Room, Asked], Any]
+    Action = Callable[[MachineHost, Arguments], Any]
 
 
 # -- scaling ------------------------------------------------------------------------------------
 
 
-def get_pool_state(room: Room, asked: Asked) -> Any:
+def get_pool_state(room: MachineHost, asked: Arguments) -> Any:
     """What waits in the pool and who works for it."""
     seen = room.store.pool(asked.pool()).observe()
     return {
@@ -41,7 +41,7 @@ def get_pool_state(room: Room, asked: Asked) -> Any:
     }
 
 
-def calculate_spawn(room: Room, asked: Asked) -> Any:
+def calculate_spawn(room: MachineHost, asked: Arguments) -> Any:
     """How many workers the pool's own policy would launch now, at most `max_workers`."""
     pool = room.store.pool(asked.pool())
     settings = _limited(pool.state().settings, asked)
@@ -49,7 +49,7 @@ def calculate_spawn(room: Room, asked: Asked) -> Any:
     return {"workers_to_spawn": decision.launch, "reason": decision.reason}
 
 
-def spawn_workers(room: Room, asked: Asked) -> Any:
+def spawn_workers(room: MachineHost, asked: Arguments) -> Any:
     """Launch `workers_to_spawn` of the pool's own workers, as far as its maximum allows."""
     pool, wanted = asked.pool(), asked.whole("workers_to_spawn", 0) or 0
     most = launching.limit_of(asked.context, asked.input)
@@ -63,7 +63,7 @@ def spawn_workers(room: Room, asked: Asked) -> Any:
     return {"spawned": len(ids), "spawned_ids": ids, "reason": reserved.reason}
 
 
-def check(room: Room, asked: Asked) -> Any:
+def check(room: MachineHost, asked: Arguments) -> Any:
     """One whole scaling pass, as `sprat check`."""
     pool = asked.pool()
     require_processor(room.store.pool(pool).state().settings, pool)
@@ -76,7 +76,7 @@ def check(room: Room, asked: Asked) -> Any:
     return _plain(done)
 
 
-def scale(room: Room, asked: Asked) -> Any:
+def scale(room: MachineHost, asked: Arguments) -> Any:
     """Set the fleet to `target_workers`, as `sprat scale`."""
     target = asked.whole("target_workers")
     if target is None:
@@ -87,19 +87,19 @@ def scale(room: Room, asked: Asked) -> Any:
 # -- being a worker -----------------------------------------------------------------------------
 
 
-def register_worker(room: Room, asked: Asked) -> Any:
+def register_worker(room: MachineHost, asked: Arguments) -> Any:
     """Register this machine as a worker; one that is registered already stays what it is."""
     return _worker(_member(room).join(asked.pool()))
 
 
-def deregister_worker(room: Room, asked: Asked) -> Any:
+def deregister_worker(room: MachineHost, asked: Arguments) -> Any:
     """Leave: `terminated`. What is still held goes back to the pool."""
     member = _member(room)
     member.leave(model.TERMINATED, "left")
     return {"worker_id": member.worker_id, "status": model.TERMINATED}
 
 
-def check_status(room: Room, asked: Asked) -> Any:
+def check_status(room: MachineHost, asked: Arguments) -> Any:
     """Send a heartbeat, and say what this worker is now: `active`, or `terminating`."""
     member = _member(room)
     member.join(asked.pool())
@@ -108,7 +108,7 @@ def check_status(room: Room, asked: Asked) -> Any:
     return {"worker_id": member.worker_id, "status": status}
 
 
-def claim_job(room: Room, asked: Asked) -> Any:
+def claim_job(room: MachineHost, asked: Arguments) -> Any:
     """Take the next job: `job` and `job_id`, both null when there is none."""
     member = _member(room)
     me = member.join(asked.pool())
@@ -125,7 +125,7 @@ def claim_job(room: Room, asked: Asked) -> Any:
     }
 
 
-def complete_job(room: Room, asked: Asked) -> Any:
+def complete_job(room: MachineHost, asked: Arguments) -> Any:
     """Keep `result` as the result of the job; `settled` is false when the claim was lost."""
     item = _held(room, asked)
     if item is None:
@@ -133,7 +133,7 @@ def complete_job(room: Room, asked: Asked) -> Any:
     return _settled(room, item, room.store.pool(item.pool).complete(item, asked.get("result")))
 
 
-def fail_job(room: Room, asked: Asked) -> Any:
+def fail_job(room: MachineHost, asked: Arguments) -> Any:
     """Keep the last error with the job: it is tried again later, or poisoned."""
     item = _held(room, asked)
     if item is None:
@@ -145,7 +145,7 @@ def fail_job(room: Room, asked: Asked) -> Any:
     return _settled(room, item, settled)
 
 
-def hand_back_job(room: Room, asked: Asked) -> Any:
+def hand_back_job(room: MachineHost, asked: Arguments) -> Any:
     """Give the job back as it was; the attempt is not counted."""
     item = _held(room, asked)
     if item is None:
@@ -153,7 +153,7 @@ def hand_back_job(room: Room, asked: Asked) -> Any:
     return _settled(room, item, room.store.pool(item.pool).hand_back(item))
 
 
-def push_job(room: Room, asked: Asked) -> Any:
+def push_job(room: MachineHost, asked: Arguments) -> Any:
     """Add `job` to the pool; with `key`, once."""
     item_id = room.store.pool(asked.pool()).push(
         asked.get("job"),
@@ -167,7 +167,7 @@ def push_job(room: Room, asked: Asked) -> Any:
 # -- reaping ------------------------------------------------------------------------------------
 
 
-def list_stale_workers(room: Room, asked: Asked) -> Any:
+def list_stale_workers(room: MachineHost, asked: Arguments) -> Any:
     """Workers without a heartbeat for `stale_threshold_seconds`, twice the pool's heartbeat by
     default."""
     threshold = asked.number("stale_threshold_seconds")
@@ -181,7 +181,7 @@ def list_stale_workers(room: Room, asked: Asked) -> Any:
     return {"workers": [_worker(worker) for worker in found]}
 
 
-def reap_worker(room: Room, asked: Asked) -> Any:
+def reap_worker(room: MachineHost, asked: Arguments) -> Any:
     """Mark `worker` lost and free its jobs, unless it has been heard of since."""
     worker = asked.get("worker")
     worker_id = worker.get("worker_id") if isinstance(worker, dict) else worker
@@ -196,7 +196,7 @@ def reap_worker(room: Room, asked: Asked) -> Any:
     return {"worker_id": worker_id, "reaped": reaped, "released": found.claims if reaped else 0}
 
 
-def reap_stale_workers(room: Room, asked: Asked) -> Any:
+def reap_stale_workers(room: MachineHost, asked: Arguments) -> Any:
     """One whole pass of the reaper over the pool, as `sprat reap`."""
     threshold = asked.number("stale_threshold_seconds")
     return _plain(reaper.reap(room.store, asked.pool(), threshold_seconds=threshold))
@@ -213,25 +213,25 @@ ACTIONS: dict[str, Action] = {
 }
 
 
-def _limited(settings: model.PoolSettings, asked: Asked) -> model.PoolSettings:
+def _limited(settings: model.PoolSettings, asked: Arguments) -> model.PoolSettings:
     most = asked.whole("max_workers")
     if most is None:
         return settings
     return settings.replace(max_workers=most, min_workers=min(settings.min_workers, most))
 
 
-def _member(room: Room) -> Member:
+def _member(room: MachineHost) -> MachineWorker:
     if room.member is None:
         raise InvalidInput("this machine runs inside a worker: it cannot be another one")
     return room.member
 
 
-def _held(room: Room, asked: Asked) -> model.WorkItem | None:
+def _held(room: MachineHost, asked: Arguments) -> model.WorkItem | None:
     held = _member(room).held
     return held.get(asked.get("job_id") or next(iter(held), ""))
 
 
-def _settled(room: Room, item: model.WorkItem, settled: bool) -> Any:
+def _settled(room: MachineHost, item: model.WorkItem, settled: bool) -> Any:
     _member(room).held.pop(item.id, None)
     return {"job_id": item.id, "settled": settled}
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sprat.machines.stepping import Run
 
 
-class Asked:
+class Arguments:
     def __init__(self, run: Run, given: Any, context: Mapping[str, Any], pool: str | None) -> None:
         self.machine = run.machine
         self.context = context

@@ -25,7 +25,7 @@ class TakenOver(SpratError):
     """Another process runs this execution now."""
 
 
-class Keeper:
+class Checkpoints:
     """The document of one execution."""
 
     def __init__(self, store: Store, execution_id: str) -> None:

@@ -8,7 +8,7 @@ from sprat.core import payload
 from sprat.core.errors import InvalidInput, SpratError
 from sprat.machines.checks import is_path, nearest
 from sprat.machines.runtime import launching, user_code
-from sprat.machines.runtime.arguments import Asked
+from sprat.machines.runtime.arguments import Arguments
 from sprat.machines.runtime.hooks import Bound, awaited, bound, enter_directory, of_object
 from sprat.machines.runtime.worker import ClaimLost, Fenced
 from sprat.machines.stepping import Host, MachineFailed, Position, Run, StateTimeout, TimeIsUp
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sprat.core.model import PoolSettings, WorkItem
     from sprat.machines.definition import Machine
     from sprat.machines.library import Library
-    from sprat.machines.runtime.worker import Member
+    from sprat.machines.runtime.worker import MachineWorker
     from sprat.store.store import Store
     from sprat.worker.processor import Processor
 
@@ -54,12 +54,12 @@ class Given:
         self.registered = dict(registered or {})
 
 
-class Room(Host):
+class MachineHost(Host):
     def __init__(
         self,
         open_store: Callable[[], Store],
         library: Library,
-        member: Member | None = None,
+        member: MachineWorker | None = None,
         *,
         pool: str | None = None,
         given: Given | None = None,
@@ -70,7 +70,7 @@ class Room(Host):
         self._library = library
         self._given = given or Given()
         self._keep = keep
-        self._limits = user_code.Limits()
+        self._limits = user_code.TimeLimits()
         self._hooks: dict[str, Bound] = {}
         self._loaded: tuple[Processor, PoolSettings] | None = None
         self._depth = 0
@@ -184,7 +184,7 @@ class Room(Host):
             return self._user(run, function, given, context)
         if action not in ACTIONS:
             raise InvalidInput(f"there is no action {action!r}{nearest(action, ACTIONS)}")
-        return ACTIONS[action](self, Asked(run, given, context, self.pool))
+        return ACTIONS[action](self, Arguments(run, given, context, self.pool))
 
     def _function(self, run: Run, action: str) -> Callable[[Any], Any] | None:
         if action in self._given.actions:
@@ -224,7 +224,7 @@ class Room(Host):
             self._is_interruptible = False
 
     def _beside_heartbeats(self, work: Callable[[], Any]) -> Any:
-        from sprat.worker.heartbeat_thread import Pulse
+        from sprat.worker.heartbeat_thread import HeartbeatThread
 
         assert self.member is not None
         member, why = self.member, []
@@ -237,7 +237,7 @@ class Room(Host):
                 why.append(error)
                 return False
 
-        pulse = Pulse(beat, pause=lambda: max(member.until_beat, RETRY_SECONDS))
+        pulse = HeartbeatThread(beat, pause=lambda: max(member.until_beat, RETRY_SECONDS))
         pulse.start()
         try:
             pulse.begin()
@@ -264,7 +264,7 @@ class Room(Host):
         for found in (given.get("pool_id"), machine.settings.worker_pool, self.pool):
             if isinstance(found, str):
                 return payload.pool_name(found)
-        return Asked(run, None, run.context, None).pool(or_else=machine.name)
+        return Arguments(run, None, run.context, None).pool(or_else=machine.name)
 
     # -- machines inside --------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import os
 
 from sprat.core.errors import InvalidInput
 from sprat.machines.library import Library
-from sprat.machines.runtime.host import Room
+from sprat.machines.runtime.host import MachineHost
 from sprat.machines.stepping import Position, Run
 from sprat.worker.processor import Ended
 
@@ -35,7 +35,7 @@ def processor(settings: PoolSettings) -> Callable[[Job], Any]:
             if position.steps:
                 job.save_checkpoint(position.as_dict())
 
-        room = Room(_store_here, library, keep=keep, pool=job.item.pool)
+        room = MachineHost(_store_here, library, keep=keep, pool=job.item.pool)
         run = Run(
             machine,
             room,

@@ -7,9 +7,9 @@ import os
 from sprat.core import model, payload
 from sprat.core.errors import InvalidInput
 from sprat.machines.library import Library
-from sprat.machines.runtime.checkpoints import Keeper
-from sprat.machines.runtime.host import Given, Interrupted, Room
-from sprat.machines.runtime.worker import Fenced, Member
+from sprat.machines.runtime.checkpoints import Checkpoints
+from sprat.machines.runtime.host import Given, Interrupted, MachineHost
+from sprat.machines.runtime.worker import Fenced, MachineWorker
 from sprat.machines.stepping import Position, Run
 from sprat.worker.signals import Signals
 
@@ -69,9 +69,9 @@ class Execution:
         interval = machine.settings.heartbeat_interval
         self._is_worker = interval is not None or reserved
         self._pool = pool or machine.settings.worker_pool
-        self._keeper = None if self._is_worker else Keeper(store, self.id)
-        self._member = Member(store, self.id, interval=interval, reserved=reserved)
-        self.room = Room(
+        self._keeper = None if self._is_worker else Checkpoints(store, self.id)
+        self._member = MachineWorker(store, self.id, interval=interval, reserved=reserved)
+        self.room = MachineHost(
             lambda: store,
             library,
             self._member,

@@ -6,7 +6,7 @@ import time
 
 from sprat.core import jsontext, payload
 from sprat.machines.stepping import Failed, kinds_of
-from sprat.worker.job_process import Child
+from sprat.worker.job_process import JobProcess
 from sprat.worker.processor import Outcome, failed
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def here(work: Callable[[], Any]) -> Any:
 def in_a_child(work: Callable[[], Any], look_after: Callable[[], float]) -> Any:
     """Call it in a child. `look_after` is called again and again: it raises to have the child
     stopped, and says how long it need not be called."""
-    child = Child(lambda: _told(work))
+    child = JobProcess(lambda: _told(work))
     is_over = False
     try:
         while True:
@@ -64,7 +64,7 @@ def _result(outcome: Outcome) -> Any:
     raise WorkFailed(message, tuple(kinds), outcome.replace(result=None))
 
 
-class Limits:
+class TimeLimits:
     """The time limits of the states that are running, the outermost first."""
 
     def __init__(self) -> None:

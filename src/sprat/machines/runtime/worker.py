@@ -31,7 +31,7 @@ class ClaimLost(Failed):
         super().__init__(f"the claim on {item_id} was lost", ("ClaimLost",))
 
 
-class Member:
+class MachineWorker:
     def __init__(
         self, store: Store, worker_id: str, *, interval: float | None, reserved: bool = False
     ) -> None:

@@ -32,7 +32,7 @@ from sprat.scaling.slo import (
     reason,
     shadow_fleets,
 )
-from sprat.scaling.slo.queueing import Line, Service
+from sprat.scaling.slo.queueing import Backlog, Service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ class Outlook(Record):
     ready: int
     oldest: float  # seconds that the first item has waited
     held: int = 0  # items that wait for their tenant: the first may be one of them
-    line: Line
+    line: Backlog
     service: Service
     cold_start: float
     z: float
     caution: float  # what late starts have taught
-    way: shadow_fleets.Way
+    way: shadow_fleets.Variant
     load: float
     loads: estimates.Loads  # as each memory has it
     due: forecast_note.Due = forecast_note.Due()  # what is expected besides
@@ -128,7 +128,7 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         cold_start_seconds=cold_start,
         offered=arrivals.offered(seen, mean) if is_behind else None,
     )
-    line = Line(
+    line = Backlog(
         busy=busy,
         free=seen.active - busy,
         arrivals=cold_starts.expected(seen, cold_start),
@@ -155,22 +155,22 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
     )
 
 
-def caught_up(own: Options, cold_start: float, way: shadow_fleets.Way) -> float:
+def caught_up(own: Options, cold_start: float, way: shadow_fleets.Variant) -> float:
     """When a launch that comes too late for what waits has made up for it."""
     late = way.patience * cold_start if way.patience else BEHIND_SHARE * own.wait_seconds
     return cold_start + late
 
 
-def expected_load(loads: estimates.Loads, way: shadow_fleets.Way) -> float:
+def expected_load(loads: estimates.Loads, way: shadow_fleets.Variant) -> float:
     return loads.expected(way.memory, taken_for_chance(way))
 
 
-def taken_for_chance(way: shadow_fleets.Way) -> float | None:
+def taken_for_chance(way: shadow_fleets.Variant) -> float | None:
     """Deviations. Who is calm takes every burst for that."""
     return None if way.is_calm else CHANCE
 
 
-def _coming(own: Options, rates: arrivals.Rates, way: shadow_fleets.Way, until: float) -> float:
+def _coming(own: Options, rates: arrivals.Rates, way: shadow_fleets.Variant, until: float) -> float:
     """So many come whose time is over by then: they have to be started as well."""
     rate = rates.steady if way.is_calm else rates.expected
     return rate * max(0.0, until - own.wait_seconds)
@@ -217,7 +217,7 @@ def _imagined(seen: Snapshot, view: Outlook, margin: list[float], most: int) -> 
     """The note about imagined fleets, and the margin if another way is followed."""
     own = view.own
 
-    def size(fleet: shadow_fleets.Fleet, way: shadow_fleets.Way) -> int:
+    def size(fleet: shadow_fleets.ShadowFleet, way: shadow_fleets.Variant) -> int:
         until = caught_up(own, view.cold_start, way)
         coming = _coming(own, view.rates, way, until)
         theirs = view.replace(

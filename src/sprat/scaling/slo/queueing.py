@@ -25,7 +25,7 @@ class Service(Record):
     jobs: float = 0.0
 
 
-class Line(Record):
+class Backlog(Record):
     """The workers that there are: busy ones, free ones, and when each of those that start comes;
     and the variance of how many items come meanwhile."""
 
@@ -41,7 +41,7 @@ MOST_SCV = 6.0
 
 
 def reach(
-    line: Line,
+    line: Backlog,
     service: Service,
     *,
     at: float,
@@ -63,7 +63,7 @@ def reach(
 
 
 def launches(
-    line: Line, service: Service, *, items: float, at: float, cold_start: float, z: float
+    line: Backlog, service: Service, *, items: float, at: float, cold_start: float, z: float
 ) -> int:
     """How many workers to launch now so that so many items have started at a moment: at most one
     an item, and none that would come too late."""

@@ -16,7 +16,7 @@ import math
 
 from sprat.core.record import Record
 from sprat.scaling.slo import arrivals, learned_margin, queueing
-from sprat.scaling.slo.queueing import Line, Service
+from sprat.scaling.slo.queueing import Backlog, Service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ LAUNCHES = 10  # that are told apart during a cold start
 NAME = "imagined"
 
 
-class Way(Record):
+class Variant(Record):
     """How a fleet is sized."""
 
     memory: int  # how long a load is remembered: a place in estimates.MEMORIES
@@ -51,14 +51,14 @@ class Way(Record):
 # For each memory. Who forgets a burst before the next one cannot be calm.
 PATIENCES = ((0.0, 1.0), *((0.0, 1.0, CALM),) * 3)
 WAYS = tuple(
-    Way(memory=memory, patience=patience)
+    Variant(memory=memory, patience=patience)
     for memory, patiences in enumerate(PATIENCES)
     for patience in patiences
 )
-USUAL = WAYS.index(Way(memory=1, patience=0.0))  # the one that is tried first
+USUAL = WAYS.index(Variant(memory=1, patience=0.0))  # the one that is tried first
 
 
-class Fleet(Record):
+class ShadowFleet(Record):
     """As far as it matters. What it came to is counted in this window, and before."""
 
     margin: float = 0.0
@@ -85,10 +85,10 @@ class Fleet(Record):
     def size(self) -> int:
         return self.active + sum(int(n) for _, n in self.starting)
 
-    def line(self, now: float, noise: float = 0.0) -> Line:
+    def line(self, now: float, noise: float = 0.0) -> Backlog:
         coming = (max(0.0, at - now) for at, n in self.starting for _ in range(int(n)))
         free = self.active - self.busy
-        return Line(busy=self.busy, free=free, arrivals=tuple(coming), noise=noise)
+        return Backlog(busy=self.busy, free=free, arrivals=tuple(coming), noise=noise)
 
     def cost(self, allowed: float) -> float:
         """What it was paid, and more if it was late."""
@@ -109,7 +109,9 @@ class Since(Record):
 # -- one fleet ----------------------------------------------------------------------------------
 
 
-def advanced(fleet: Fleet, since: Since, service: Service, wait_seconds: float) -> Fleet:
+def advanced(
+    fleet: ShadowFleet, since: Since, service: Service, wait_seconds: float
+) -> ShadowFleet:
     """What becomes of it meanwhile. Of those who came, so many are late as the fleet does not reach
     within the wait."""
     items = fleet.items + since.came
@@ -129,7 +131,7 @@ def advanced(fleet: Fleet, since: Since, service: Service, wait_seconds: float) 
     return moved.replace(late=round(moved.late + late, 3)) if late else moved
 
 
-def resized(fleet: Fleet, wanted: int, now: float, cold_start: float) -> Fleet:
+def resized(fleet: ShadowFleet, wanted: int, now: float, cold_start: float) -> ShadowFleet:
     """Launch, or have those leave who have not come yet, then the idle."""
     more, starting = wanted - fleet.size, list(fleet.starting)
     if not more:
@@ -148,11 +150,11 @@ def resized(fleet: Fleet, wanted: int, now: float, cold_start: float) -> Fleet:
     return fleet.replace(starting=starting, active=fleet.active - leave)
 
 
-def learned(fleet: Fleet, rule: learned_margin.Rule, percentile: float) -> Fleet:
+def learned(fleet: ShadowFleet, rule: learned_margin.Rule, percentile: float) -> ShadowFleet:
     """At the end of a window."""
     usual = max(fleet.came, learned_margin.FADE * fleet.usual)
     steps = learned_margin.steps(rule, fleet.late, fleet.came, usual, percentile)
-    return Fleet(
+    return ShadowFleet(
         margin=round(rule.moved(fleet.margin, steps), 4),
         usual=round(usual, 3),
         active=fleet.active,
@@ -167,7 +169,7 @@ def learned(fleet: Fleet, rule: learned_margin.Rule, percentile: float) -> Fleet
 # -- all of them --------------------------------------------------------------------------------
 
 
-def followed(memory: Mapping[str, Any]) -> Way:
+def followed(memory: Mapping[str, Any]) -> Variant:
     return WAYS[_place(memory)]
 
 
@@ -178,19 +180,19 @@ def noted(
     cold_start: float,
     wait_seconds: float,
     percentile: float,
-    size: Callable[[Fleet, Way], int],
+    size: Callable[[ShadowFleet, Variant], int],
 ) -> list[Any]:
     """The note for the next decision. `size` tells how many workers a fleet is to have that is
     sized in a way."""
     note = seen.memory.get(NAME)
     if note is None or len(note[2]) != len(WAYS):
-        return [USUAL, seen.now, [list(Fleet())] * len(WAYS)]
+        return [USUAL, seen.now, [list(ShadowFleet())] * len(WAYS)]
     before, at, rows = note
     since = _since(seen, seen.now - at, service)
     rule = learned_margin.aimed(seen, learned_margin.KEPT, percentile)
     fleets = []
     for way, row in zip(WAYS, rows, strict=True):
-        fleet = advanced(Fleet.of(row), since, service, wait_seconds)
+        fleet = advanced(ShadowFleet.of(row), since, service, wait_seconds)
         fleet = resized(fleet, size(fleet, way), seen.now, cold_start)
         fleets.append(learned(fleet, rule, percentile) if learned_margin.is_due(seen) else fleet)
     place = before
@@ -204,7 +206,7 @@ def noted(
 def change(memory: Mapping[str, Any], note: Sequence[Any]) -> float:
     """By how much the margin differs because another way is followed from now on."""
     place, _, rows = note
-    return Fleet.of(rows[place]).margin - Fleet.of(rows[_place(memory)]).margin
+    return ShadowFleet.of(rows[place]).margin - ShadowFleet.of(rows[_place(memory)]).margin
 
 
 def _place(memory: Mapping[str, Any]) -> int:
@@ -222,7 +224,9 @@ def _since(seen: Snapshot, seconds: float, service: Service) -> Since:
     return Since(now=seen.now, seconds=max(0.0, seconds), came=came, ends=ends)
 
 
-def _cheapest(fleets: Sequence[Fleet], ways: Sequence[int], before: int, percentile: float) -> int:
+def _cheapest(
+    fleets: Sequence[ShadowFleet], ways: Sequence[int], before: int, percentile: float
+) -> int:
     """The cheapest of these ways, if it is clearly cheaper than the usual one; one that is followed
     stays for less."""
     costs = [fleet.cost(learned_margin.allowed(percentile)) for fleet in fleets]

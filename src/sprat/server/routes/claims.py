@@ -15,7 +15,7 @@ from sprat.core import jsontext, model, payload
 from sprat.core.errors import InvalidInput
 from sprat.server import audit, auth, schemas, verb_checks, views
 from sprat.server.roles import CONTROLLER, VIEWER, WORKER
-from sprat.server.route import Call, Table
+from sprat.server.route import RequestCall, Table
 from sprat.store.backend import ClaimRef, WorkerRef
 from sprat.store.workers import MAX_LEASE_SECONDS
 
@@ -37,7 +37,7 @@ class NewWorker(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     metadata: dict[str, Any] = {}
 
 
-class Registered(msgspec.Struct, kw_only=True):
+class RegisteredPoolWorker(msgspec.Struct, kw_only=True):
     worker: WorkerShape
     secret: str
 
@@ -62,7 +62,7 @@ class Settled(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     seconds: views.Seconds | None = None
 
 
-class Exchange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ExchangeRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Settle what is done and claim the next, in one step."""
 
     worker_id: views.Name
@@ -109,7 +109,7 @@ class WorkersPage(views.Page, kw_only=True):
     status: str | None = None
 
 
-class Workers(msgspec.Struct, kw_only=True):
+class WorkersView(msgspec.Struct, kw_only=True):
     workers: list[WorkerShape]
     next: str | None
 
@@ -122,7 +122,7 @@ class Drained(msgspec.Struct, kw_only=True):
     "POST",
     "/api/v1/pools/{pool}/exchange",
     roles=(WORKER,),
-    body=Exchange,
+    body=ExchangeRequest,
     answer=Exchanged,
     refusals=(404,),
     limited=False,
@@ -133,7 +133,7 @@ class Drained(msgspec.Struct, kw_only=True):
         "wait_seconds": 20,
     },
 )
-async def exchange(call: Call) -> Any:
+async def exchange(call: RequestCall) -> Any:
     """Settle finished jobs and claim the next ones; one durable write a job."""
     asked = call.body
     settlements = tuple(_settlement(one) for one in asked.settlements)
@@ -150,7 +150,7 @@ async def exchange(call: Call) -> Any:
     refusals=(404,),
     example={"worker_id": "w1", "wait_seconds": 20},
 )
-async def claim(call: Call) -> Any:
+async def claim(call: RequestCall) -> Any:
     """Claim jobs, waiting for work if there is none."""
     return await _claim(call, call.body.count, ())
 
@@ -165,7 +165,7 @@ async def claim(call: Call) -> Any:
     limited=False,
     example={"settlements": [{"id": "018f", "token": "5d41", "result": {"pages": 12}}]},
 )
-async def settle(call: Call) -> Any:
+async def settle(call: RequestCall) -> Any:
     """Settle jobs; the tokens prove the claims. Repeating it is harmless."""
     pool = payload.pool_name(call.path["pool"])
     settlements = tuple(_settlement(one) for one in call.body.settlements)
@@ -184,7 +184,7 @@ async def settle(call: Call) -> Any:
     limited=False,
     example={"token": "5d41", "progress": 0.5, "note": "page 6 of 12"},
 )
-async def report_progress(call: Call) -> Any:
+async def report_progress(call: RequestCall) -> Any:
     """Show how far a job is and keep a checkpoint for its next attempt."""
     asked = call.body
     ref = ClaimRef(item_id=verb_checks.item_id(call.path["job_id"]), token=asked.token)
@@ -204,10 +204,10 @@ async def report_progress(call: Call) -> Any:
     "/api/v1/pools/{pool}/workers",
     roles=(WORKER,),
     body=NewWorker,
-    answer=Registered,
+    answer=RegisteredPoolWorker,
     example={"worker_id": "w1", "capabilities": ["gpu"], "lease_seconds": 30},
 )
-async def register_polling_worker(call: Call) -> Any:
+async def register_polling_worker(call: RequestCall) -> Any:
     """Register a worker that polls; the answer has the secret that it needs from now on."""
     if call.state.is_leaving:
         raise call.state.leaving()
@@ -224,7 +224,7 @@ async def register_polling_worker(call: Call) -> Any:
     limited=False,
     example={"holding": [{"id": "018f", "token": "5d41"}]},
 )
-async def heartbeat(call: Call) -> Any:
+async def heartbeat(call: RequestCall) -> Any:
     """Extend the lease; the answer says what the worker is now and which claims it lost."""
     return await call.run(_beat, call)
 
@@ -236,7 +236,7 @@ async def heartbeat(call: Call) -> Any:
     answer=Drained,
     refusals=(404,),
 )
-async def drain_worker(call: Call) -> Any:
+async def drain_worker(call: RequestCall) -> Any:
     """Let a worker finish its job and leave."""
     return {"draining": await call.run(_drain, call)}
 
@@ -246,9 +246,9 @@ async def drain_worker(call: Call) -> Any:
     "/api/v1/pools/{pool}/workers",
     roles=(VIEWER, CONTROLLER),
     query=WorkersPage,
-    answer=Workers,
+    answer=WorkersView,
 )
-async def list_pool_workers(call: Call) -> Any:
+async def list_pool_workers(call: RequestCall) -> Any:
     """The workers of a pool, by id."""
     asked = call.query
     if asked.status is not None and asked.status not in model.WORKER_STATUSES:
@@ -264,7 +264,7 @@ async def list_pool_workers(call: Call) -> Any:
 # -- steps --------------------------------------------------------------------------------------
 
 
-async def _claim(call: Call, count: int, settlements: tuple[model.Settlement, ...]) -> Any:
+async def _claim(call: RequestCall, count: int, settlements: tuple[model.Settlement, ...]) -> Any:
     """Claim now, or when there is work, until the time is up or the worker has to leave."""
     asked = call.body
     pool = payload.pool_name(call.path["pool"])
@@ -301,7 +301,7 @@ def _settlement(given: Settled) -> model.Settlement:
     )
 
 
-def _register(call: Call) -> Any:
+def _register(call: RequestCall) -> Any:
     asked = call.body
     registration = model.WorkerRegistration(
         worker_id=payload.worker_id(asked.worker_id),
@@ -319,7 +319,7 @@ def _register(call: Call) -> Any:
     return {"worker": schemas.plain(made), "secret": secret}
 
 
-def _beat(call: Call) -> Any:
+def _beat(call: RequestCall) -> Any:
     asked = call.body
     ref = call.speaks_for(WorkerRef(worker_id=payload.worker_id(call.path["worker_id"])))
     holding = [ClaimRef(item_id=one.id, token=one.token) for one in asked.holding]
@@ -327,7 +327,7 @@ def _beat(call: Call) -> Any:
     return schemas.plain(call.backend.heartbeat(ref, metadata, holding))
 
 
-def _drain(call: Call) -> bool:
+def _drain(call: RequestCall) -> bool:
     worker_id = payload.worker_id(call.path["worker_id"])
     told = call.backend.update_status(
         WorkerRef(worker_id=worker_id), model.TERMINATING, reason=f"drained by {call.caller.key_id}"

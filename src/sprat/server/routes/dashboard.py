@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from sprat.server.http_error import not_found
-from sprat.server.route import Answer, Call, Table
+from sprat.server.route import RequestCall, Response, Table
 
 table = Table("dashboard")
 
@@ -25,13 +25,13 @@ HEADERS = {
 
 
 @table("GET", "/", roles=None, media_type=HTML, limited=False)
-async def get_dashboard(call: Call) -> Any:
+async def get_dashboard(call: RequestCall) -> Any:
     """The dashboard, for a browser."""
     return _file("page.html")
 
 
 @table("GET", "/dashboard/{file}", roles=None, media_type="text/*", refusals=(404,), limited=False)
-async def get_dashboard_file(call: Call) -> Any:
+async def get_dashboard_file(call: RequestCall) -> Any:
     """A part of the dashboard."""
     if call.path["file"] not in FILES:
         raise not_found()
@@ -39,6 +39,6 @@ async def get_dashboard_file(call: Call) -> Any:
 
 
 @cache
-def _file(name: str) -> Answer:
+def _file(name: str) -> Response:
     body = (resources.files("sprat.server") / "dashboard" / name).read_bytes()
-    return Answer(body=body, media_type=KINDS[name.rpartition(".")[2]], headers=HEADERS)
+    return Response(body=body, media_type=KINDS[name.rpartition(".")[2]], headers=HEADERS)

@@ -9,10 +9,10 @@ import msgspec
 from sprat.core import jsontext, payload
 from sprat.server import endpoint_workers, outbound, round_robin, views
 from sprat.server.addresses import Forbidden
-from sprat.server.http_error import Refusal
+from sprat.server.http_error import HttpError
 from sprat.server.outbound import Reached
 from sprat.server.roles import CONTROLLER, PUSHER
-from sprat.server.route import Call, Table
+from sprat.server.route import RequestCall, Table
 from sprat.server.routes.fleet import RegisteredWorker
 
 table = Table("dispatch")
@@ -50,7 +50,7 @@ class Dispatched(msgspec.Struct, kw_only=True):
     refusals=(404,),
     example={"worker_type": "backtesting"},
 )
-async def select_worker(call: Call) -> Any:
+async def select_worker(call: RequestCall) -> Any:
     """The available worker that was chosen longest ago."""
     chosen = await call.run(round_robin.choose, call.backend, call.body.worker_type)
     worker = None if chosen is None else await call.run(call.backend.worker, chosen)
@@ -74,7 +74,7 @@ async def select_worker(call: Call) -> Any:
         "body": {"symbol": "EURUSD"},
     },
 )
-async def dispatch_operation(call: Call) -> Any:
+async def dispatch_operation(call: RequestCall) -> Any:
     """Hand an operation to the next available worker. One that answers 503 is busy: the next is
     asked, three at most. Workers that poll need none of this: push a job."""
     asked = call.body
@@ -91,7 +91,7 @@ async def dispatch_operation(call: Call) -> Any:
     raise _nobody(asked.worker_type, len(tried))
 
 
-async def _send(call: Call, worker_id: str) -> Reached | None:
+async def _send(call: RequestCall, worker_id: str) -> Reached | None:
     worker = await call.run(call.backend.worker, worker_id)
     state, asked = call.state, call.body
     endpoint = "" if worker is None else str(worker.metadata.get("endpoint_url"))
@@ -103,9 +103,9 @@ async def _send(call: Call, worker_id: str) -> Reached | None:
     return await outbound.ask(target, seconds=seconds, body=jsontext.dumps(asked.body).encode())
 
 
-def _nobody(worker_type: str, tried: int = 0) -> Refusal:
+def _nobody(worker_type: str, tried: int = 0) -> HttpError:
     why = f"{tried} were asked and busy or out of reach" if tried else "none is available"
-    return Refusal(
+    return HttpError(
         503,
         "no_worker",
         f"no worker of type {worker_type} can take it ({why}): try again soon, start more of "

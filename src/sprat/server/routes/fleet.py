@@ -20,7 +20,7 @@ from sprat.server import (
     views,
 )
 from sprat.server.roles import CONTROLLER, VIEWER, WORKER
-from sprat.server.route import Call, Table
+from sprat.server.route import RequestCall, Table
 from sprat.store.backend import WorkerRef
 
 table = Table("registration")
@@ -28,14 +28,14 @@ table = Table("registration")
 ENDPOINT = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 
 
-class CompletedOperation(outcomes.Report, kw_only=True):
+class CompletedOperation(outcomes.OutcomeReport, kw_only=True):
     """An operation that ended while the worker could not report it."""
 
     operation_id: views.Name
     token: str | None = None
 
 
-class Registration(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class EndpointRegistrationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A worker that has started and can be reached."""
 
     worker_id: views.Name
@@ -87,7 +87,7 @@ class RegisteredWorkers(msgspec.Struct, kw_only=True):
     "POST",
     "/api/v1/workers/register",
     roles=(WORKER,),
-    body=Registration,
+    body=EndpointRegistrationRequest,
     answer=Registered,
     example={
         "worker_id": "backtest-worker-1",
@@ -96,7 +96,7 @@ class RegisteredWorkers(msgspec.Struct, kw_only=True):
         "capabilities": {"cores": 4, "memory_gb": 8},
     },
 )
-async def register_worker(call: Call) -> Any:
+async def register_worker(call: RequestCall) -> Any:
     """Register a worker with an endpoint, again after a restart, or after it was forgotten."""
     if call.state.is_leaving:
         raise call.state.leaving()
@@ -111,7 +111,7 @@ async def register_worker(call: Call) -> Any:
     refusals=(404,),
     limited=False,
 )
-async def deregister_worker(call: Call) -> Any:
+async def deregister_worker(call: RequestCall) -> Any:
     """Take a worker out of the registry; what it holds is handed back."""
     return await call.run(_deregister, call)
 
@@ -123,7 +123,7 @@ async def deregister_worker(call: Call) -> Any:
     query=RegisteredPage,
     answer=RegisteredWorkers,
 )
-async def list_workers(call: Call) -> Any:
+async def list_workers(call: RequestCall) -> Any:
     """All workers that are there, by id, whether they poll or have an endpoint."""
     return await call.run(_list, call)
 
@@ -135,7 +135,7 @@ async def list_workers(call: Call) -> Any:
     answer=RegisteredWorker,
     refusals=(404,),
 )
-async def get_worker(call: Call) -> Any:
+async def get_worker(call: RequestCall) -> Any:
     """One worker."""
     found = await call.run(_live, call)
     if endpoint_workers.is_replaced(found):
@@ -148,7 +148,7 @@ async def get_worker(call: Call) -> Any:
 # -- steps --------------------------------------------------------------------------------------
 
 
-def _register(call: Call) -> Any:
+def _register(call: RequestCall) -> Any:
     asked, backend = call.body, call.backend
     worker_id = payload.worker_id(asked.worker_id)
     try:
@@ -176,7 +176,9 @@ def _register(call: Call) -> Any:
     }
 
 
-def _made(call: Call, worker_id: str, current: model.WorkerRecord | None) -> model.WorkerRecord:
+def _made(
+    call: RequestCall, worker_id: str, current: model.WorkerRecord | None
+) -> model.WorkerRecord:
     """The registered worker. One that proves to be the same as before keeps what it holds."""
     asked = call.body
     facts = {
@@ -204,7 +206,7 @@ def _made(call: Call, worker_id: str, current: model.WorkerRecord | None) -> mod
     return endpoint_workers.register(call.backend, registration, asked.endpoint_url, may_end)
 
 
-def _must_have_room(call: Call, worker_id: str) -> None:
+def _must_have_room(call: RequestCall, worker_id: str) -> None:
     """Refuse one more endpoint to a tenant that has as many as it may have."""
     others = [
         one
@@ -219,7 +221,9 @@ def _must_have_room(call: Call, worker_id: str) -> None:
         )
 
 
-def _is_same(current: model.WorkerRecord, asked: Registration, names: Iterable[str]) -> bool:
+def _is_same(
+    current: model.WorkerRecord, asked: EndpointRegistrationRequest, names: Iterable[str]
+) -> bool:
     """Whether the registration repeats what is known, but for an endpoint that another took."""
     is_there = current.metadata.get("endpoint_url") == asked.endpoint_url
     return (
@@ -229,7 +233,7 @@ def _is_same(current: model.WorkerRecord, asked: Registration, names: Iterable[s
     )
 
 
-def _proven(call: Call, worker_id: str) -> model.WorkerRecord | None:
+def _proven(call: RequestCall, worker_id: str) -> model.WorkerRecord | None:
     """The worker as it is, if whoever registers proves to be its current incarnation."""
     incarnation = call.proven(WorkerRef(worker_id=worker_id))
     found = None if incarnation is None else call.backend.worker(worker_id)
@@ -243,7 +247,7 @@ def _ended(given: CompletedOperation) -> model.Settlement:
     return outcomes.settlement(given, operation_id, given.token)
 
 
-def _deregister(call: Call) -> Any:
+def _deregister(call: RequestCall) -> Any:
     worker_id = _live(call).worker_id
     ref = call.speaks_for(WorkerRef(worker_id=worker_id), CONTROLLER)
     is_itself = call.proven(ref) is not None
@@ -255,7 +259,7 @@ def _deregister(call: Call) -> Any:
     return {"deregistered": True}
 
 
-def _live(call: Call) -> model.WorkerRecord:
+def _live(call: RequestCall) -> model.WorkerRecord:
     worker_id = payload.worker_id(call.path["worker_id"])
     found = call.backend.worker(worker_id)
     if found is None or found.status in model.ENDED:
@@ -263,7 +267,7 @@ def _live(call: Call) -> model.WorkerRecord:
     return found
 
 
-def _list(call: Call) -> Any:
+def _list(call: RequestCall) -> Any:
     asked, backend = call.query, call.backend
     if asked.status is not None and asked.status not in endpoint_workers.STATUSES:
         raise InvalidInput(f"unknown status: one of {', '.join(endpoint_workers.STATUSES)}")

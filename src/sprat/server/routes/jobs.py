@@ -10,9 +10,9 @@ import msgspec
 from sprat.core import item_filter, jsontext, model, payload
 from sprat.core.errors import InvalidInput, SpratError, UnknownItem
 from sprat.server import audit, bodies, pages, views
-from sprat.server.http_error import Refusal, of_error
+from sprat.server.http_error import HttpError, of_error
 from sprat.server.roles import PUSHER, VIEWER
-from sprat.server.route import Answer, Call, Table
+from sprat.server.route import RequestCall, Response, Table
 from sprat.server.schemas import Whole
 from sprat.store import default_tenant_limit
 
@@ -102,7 +102,7 @@ _line = msgspec.json.Decoder(NewJob)
     refusals=(404, 409),
     example=EXAMPLE,
 )
-async def push_job(call: Call) -> Any:
+async def push_job(call: RequestCall) -> Any:
     """Push one job; it is stored durably when the answer comes."""
     ids = await _push(call, [call.body])
     return {"id": ids[0]}
@@ -117,7 +117,7 @@ async def push_job(call: Call) -> Any:
     refusals=(404, 409),
     example={"jobs": [EXAMPLE, {"data": 2}]},
 )
-async def push_jobs(call: Call) -> Any:
+async def push_jobs(call: RequestCall) -> Any:
     """Push many jobs in one step, all or none."""
     return {"ids": await _push(call, call.body.jobs)}
 
@@ -131,7 +131,7 @@ async def push_jobs(call: Call) -> Any:
     refusals=(404, 409),
     example='{"data": 1}\n{"data": 2, "priority": 3}\n',
 )
-async def stream_jobs(call: Call) -> Any:
+async def stream_jobs(call: RequestCall) -> Any:
     """Push a stream of any length: a job a line, as JSON. They are stored batch by batch; after an
     error, what came before it is stored, and `key` makes sending everything again harmless."""
     pushed = 0
@@ -143,9 +143,11 @@ async def stream_jobs(call: Call) -> Any:
                 pushed += len(await _push(call, batch))
                 batch = []
         pushed += len(await _push(call, batch))
-    except (Refusal, SpratError) as error:
-        why = error if isinstance(error, Refusal) else of_error(error)
-        raise Refusal(why.status, why.word, f"{why}; {pushed} jobs before it are stored") from None
+    except (HttpError, SpratError) as error:
+        why = error if isinstance(error, HttpError) else of_error(error)
+        raise HttpError(
+            why.status, why.word, f"{why}; {pushed} jobs before it are stored"
+        ) from None
     return {"pushed": pushed}
 
 
@@ -157,7 +159,7 @@ async def stream_jobs(call: Call) -> Any:
     answer=views.Jobs,
     refusals=(404,),
 )
-async def list_jobs(call: Call) -> Any:
+async def list_jobs(call: RequestCall) -> Any:
     """Jobs in order of arrival, or newest first, page by page; filters are by status, error, key,
     tenant and age. With a filter, and at 8 MiB, a page ends before it has `limit` jobs."""
     asked = call.query
@@ -170,17 +172,17 @@ async def list_jobs(call: Call) -> Any:
         read = pages.finds(call.backend, pool, wanted)
     texts, following = await call.run(pages.page, read, asked.limit, cursor, views.job)
     ends = jsontext.dumps({"next": following}).encode()
-    return Answer(body=b'{"jobs":' + pages.listed(texts) + b"," + ends[1:])
+    return Response(body=b'{"jobs":' + pages.listed(texts) + b"," + ends[1:])
 
 
 @table(
     "GET",
     "/api/v1/pools/{pool}/jobs/{job_id}",
     roles=(PUSHER, VIEWER),
-    answer=views.Job,
+    answer=views.JobView,
     refusals=(404,),
 )
-async def get_job(call: Call) -> Any:
+async def get_job(call: RequestCall) -> Any:
     """One job with its result or its error."""
     found = await call.run(call.backend.item, payload.label(call.path["job_id"], "job id"))
     if found.pool != call.path["pool"]:
@@ -197,7 +199,7 @@ async def get_job(call: Call) -> Any:
     refusals=(404,),
     example={"ids": ["018f6a0e4b7d3c0f9a8b7c6d5e4f"]},
 )
-async def cancel_jobs(call: Call) -> Any:
+async def cancel_jobs(call: RequestCall) -> Any:
     """End jobs that are not finished; a running one loses its claim. By ids, or all that fit a
     filter: those that wait, unless `status` names others."""
     return await call.run(_change, call, call.backend.cancel, "cancel", model.PENDING)
@@ -212,7 +214,7 @@ async def cancel_jobs(call: Call) -> Any:
     refusals=(404,),
     example={"ids": ["018f6a0e4b7d3c0f9a8b7c6d5e4f"]},
 )
-async def requeue_jobs(call: Call) -> Any:
+async def requeue_jobs(call: RequestCall) -> Any:
     """Make poisoned, cancelled and backlog jobs pending again. By ids, or all that fit a filter:
     those that failed, unless `status` names others."""
     return await call.run(_change, call, call.backend.requeue, "requeue", model.POISONED)
@@ -221,7 +223,7 @@ async def requeue_jobs(call: Call) -> Any:
 # -- steps --------------------------------------------------------------------------------------
 
 
-def _change(call: Call, verb: Any, act: str, status: str) -> Any:
+def _change(call: RequestCall, verb: Any, act: str, status: str) -> Any:
     pool = payload.pool_name(call.path["pool"])
     ids, following = _chosen(call, pool, status)
     changed = verb(pool, ids)
@@ -230,7 +232,7 @@ def _change(call: Call, verb: Any, act: str, status: str) -> Any:
     return {"changed": changed, "next": following}
 
 
-def _chosen(call: Call, pool: str, status: str) -> tuple[tuple[str, ...], str | None]:
+def _chosen(call: RequestCall, pool: str, status: str) -> tuple[tuple[str, ...], str | None]:
     """The ids of the jobs that are meant, and where to go on."""
     asked = call.body
     wanted = _wanted(asked, asked.status)
@@ -255,13 +257,13 @@ def _wanted(asked: Any, status: str | None, *, newest: bool = False) -> model.It
     )
 
 
-async def _push(call: Call, jobs: list[NewJob]) -> list[str]:
+async def _push(call: RequestCall, jobs: list[NewJob]) -> list[str]:
     if not jobs:
         return []
     return list(await call.run(_store, call, jobs))
 
 
-def _store(call: Call, jobs: list[NewJob]) -> list[str]:
+def _store(call: RequestCall, jobs: list[NewJob]) -> list[str]:
     pool = payload.pool_name(call.path["pool"])
     items = [_item(one) for one in jobs]
     default_tenant_limit.before_push(call.backend, pool, items, call.caller.tenant)
@@ -307,4 +309,4 @@ async def _job(line: bytes, number: int) -> NewJob:
         await bodies.check_depth(line)
         return _line.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refusal(422, "invalid_input", f"job {number} of the stream: {error}") from None
+        raise HttpError(422, "invalid_input", f"job {number} of the stream: {error}") from None

@@ -11,9 +11,9 @@ from sprat.core import jsontext, model, payload
 from sprat.core.errors import InvalidInput
 from sprat.server import audit, schemas, views
 from sprat.server import desired_replicas as wanted
-from sprat.server.http_error import Refusal, not_found
+from sprat.server.http_error import HttpError, not_found
 from sprat.server.roles import ADMIN, CONTROLLER, ROLES, VIEWER
-from sprat.server.route import Call, Table
+from sprat.server.route import RequestCall, Table
 from sprat.store import pool_deletion
 
 table = Table("pools")
@@ -26,7 +26,7 @@ class Pools(msgspec.Struct, kw_only=True):
     next: str | None
 
 
-class Pool(msgspec.Struct, kw_only=True):
+class PoolView(msgspec.Struct, kw_only=True):
     """A pool at one moment."""
 
     name: str
@@ -45,7 +45,7 @@ class Deleted(msgspec.Struct, kw_only=True):
     deleted: bool
 
 
-class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SettingsView(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Settings to change, by name; `if_version` refuses if somebody changed them since."""
 
     settings: dict[str, Any]
@@ -64,7 +64,7 @@ class Paused(msgspec.Struct, kw_only=True):
     paused: bool
 
 
-class Window(msgspec.Struct, kw_only=True):
+class TimeWindow(msgspec.Struct, kw_only=True):
     seconds: views.Seconds = 600.0
 
 
@@ -102,19 +102,19 @@ History = msgspec.defstruct(
 )
 
 
-def _pool(call: Call) -> str:
+def _pool(call: RequestCall) -> str:
     return payload.pool_name(call.path["pool"])
 
 
 @table("GET", "/api/v1/pools", roles=ROLES, query=views.Page, answer=Pools)
-async def list_pools(call: Call) -> Any:
+async def list_pools(call: RequestCall) -> Any:
     """The names of all pools."""
     names, following = views.after(await call.run(call.backend.pools), call.query)
     return {"pools": names, "next": following}
 
 
-@table("GET", "/api/v1/pools/{pool}", roles=(VIEWER, CONTROLLER), answer=Pool, refusals=(404,))
-async def get_pool(call: Call) -> Any:
+@table("GET", "/api/v1/pools/{pool}", roles=(VIEWER, CONTROLLER), answer=PoolView, refusals=(404,))
+async def get_pool(call: RequestCall) -> Any:
     """One pool: settings, counts, workers."""
     return await call.run(_look, call.backend, _pool(call))
 
@@ -140,13 +140,13 @@ def _look(backend: Any, name: str) -> Any:
 
 
 @table("DELETE", "/api/v1/pools/{pool}", roles=(ADMIN,), answer=Deleted, refusals=(404, 409))
-async def delete_pool(call: Call) -> Any:
+async def delete_pool(call: RequestCall) -> Any:
     """Delete a pool with its settings, finished jobs and statistics. Refused (409) while it has
     unfinished jobs or live workers."""
     return {"deleted": await call.run(_delete, call)}
 
 
-def _delete(call: Call) -> bool:
+def _delete(call: RequestCall) -> bool:
     pool = _pool(call)
     if not pool_deletion.delete(call.backend, pool):
         raise not_found()
@@ -158,17 +158,17 @@ def _delete(call: Call) -> bool:
     "PATCH",
     "/api/v1/pools/{pool}/settings",
     roles=(ADMIN,),
-    body=Settings,
+    body=SettingsView,
     answer=Version,
     refusals=(409,),
     example={"settings": {"max_workers": 20}},
 )
-async def change_settings(call: Call) -> Any:
+async def change_settings(call: RequestCall) -> Any:
     """Change some of a pool's settings; the others stay."""
     return {"version": await call.run(_configure, call)}
 
 
-def _configure(call: Call) -> int:
+def _configure(call: RequestCall) -> int:
     pool, wanted = _pool(call), call.body
     for _ in range(10):
         state = call.backend.pool_state(pool)
@@ -180,7 +180,7 @@ def _configure(call: Call) -> int:
             return expected + 1
         if wanted.if_version is not None:
             break
-    raise Refusal(409, "changed", "somebody else changed the settings: read them again")
+    raise HttpError(409, "changed", "somebody else changed the settings: read them again")
 
 
 @table(
@@ -191,20 +191,20 @@ def _configure(call: Call) -> int:
     answer=Paused,
     example={"seconds": 600},
 )
-async def pause_pool(call: Call) -> Any:
+async def pause_pool(call: RequestCall) -> Any:
     """Hand out no jobs for so long, or until resumed; running ones go on."""
     await call.run(_pause, call, call.body.seconds)
     return {"paused": True}
 
 
 @table("POST", "/api/v1/pools/{pool}/resume", roles=(ADMIN,), answer=Paused)
-async def resume_pool(call: Call) -> Any:
+async def resume_pool(call: RequestCall) -> Any:
     """Hand out jobs again."""
     await call.run(_pause, call, 0.0)
     return {"paused": False}
 
 
-def _pause(call: Call, seconds: float | None) -> None:
+def _pause(call: RequestCall, seconds: float | None) -> None:
     pool = _pool(call)
     call.backend.pause(pool, seconds)
     act = "resume" if seconds == 0 else "pause"
@@ -219,7 +219,7 @@ def _pause(call: Call, seconds: float | None) -> None:
     query=DecisionsPage,
     answer=Decisions,
 )
-async def list_decisions(call: Call) -> Any:
+async def list_decisions(call: RequestCall) -> Any:
     """Scaling decisions with their reasons, newest first; `before` goes on where a page ended."""
     asked = call.query
     group = payload.label(asked.group, "group")
@@ -238,7 +238,7 @@ async def list_decisions(call: Call) -> Any:
     answer=Desired,
     refusals=(404,),
 )
-async def get_desired(call: Call) -> Any:
+async def get_desired(call: RequestCall) -> Any:
     """How many workers the pool's policy wants now, for KEDA and its like; nothing is recorded."""
     group = payload.label(call.query.group, "group")
     made = await call.run(wanted.decision, call.backend, _pool(call), group)
@@ -249,10 +249,10 @@ async def get_desired(call: Call) -> Any:
     "GET",
     "/api/v1/pools/{pool}/stats",
     roles=(VIEWER, CONTROLLER),
-    query=Window,
+    query=TimeWindow,
     answer=schemas.of_record(model.Stats),
 )
-async def get_stats(call: Call) -> Any:
+async def get_stats(call: RequestCall) -> Any:
     """What happened in the last seconds: flows, waits and run times."""
     return schemas.plain(await call.run(call.backend.stats, _pool(call), call.query.seconds))
 
@@ -261,10 +261,10 @@ async def get_stats(call: Call) -> Any:
     "GET",
     "/api/v1/pools/{pool}/history",
     roles=(VIEWER, CONTROLLER),
-    query=Window,
+    query=TimeWindow,
     answer=History,
 )
-async def get_history(call: Call) -> Any:
+async def get_history(call: RequestCall) -> Any:
     """The same in buckets, oldest first."""
     if call.query.seconds > 35 * 86400:
         raise InvalidInput("history goes back 35 days")

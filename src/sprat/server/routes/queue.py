@@ -13,7 +13,7 @@ from sprat.core.errors import InvalidInput
 from sprat.server import audit, keys, outcomes, verb_checks, views, work_requests
 from sprat.server.http_error import not_found
 from sprat.server.roles import ADMIN, CONTROLLER, VIEWER, WORKER
-from sprat.server.route import Answer, Call, Table
+from sprat.server.route import RequestCall, Response, Table
 from sprat.server.tenancy import TenantBackend
 from sprat.store.backend import Backend, WorkerRef
 
@@ -58,7 +58,7 @@ class WorkRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     wait_seconds: Annotated[float, msgspec.Meta(ge=0, le=30)] = 0.0
 
 
-class Work(msgspec.Struct, kw_only=True):
+class WorkGrant(msgspec.Struct, kw_only=True):
     """One piece of work. `token` goes back with the result; `secret` into later requests."""
 
     work_id: str
@@ -71,7 +71,7 @@ class Work(msgspec.Struct, kw_only=True):
     secret: str
 
 
-class WorkResult(outcomes.Report, kw_only=True):
+class WorkResult(outcomes.OutcomeReport, kw_only=True):
     """The end of a piece of work. `token` proves the claim; `worker_id` is not needed."""
 
     work_id: views.Name
@@ -92,7 +92,7 @@ class Accepted(msgspec.Struct, kw_only=True):
     query=Group,
     answer=QueueMetrics,
 )
-async def queue_metrics(call: Call) -> Any:
+async def queue_metrics(call: RequestCall) -> Any:
     """How much waits and runs, and who is there: in one machine group, or in all."""
     return await call.run(_measure, call.backend, call.query)
 
@@ -104,7 +104,7 @@ async def queue_metrics(call: Call) -> Any:
     answer=ScaleSetConfig,
     refusals=(404,),
 )
-async def get_scale_set(call: Call) -> Any:
+async def get_scale_set(call: RequestCall) -> Any:
     """The central defaults of a scale set."""
     store, name = _scale_set(call)
     found = await call.run(store.document, SCALE_SET, name)
@@ -123,7 +123,7 @@ async def get_scale_set(call: Call) -> Any:
     refusals=(404,),
     example={"min_replicas": 0, "max_replicas": 50, "target_pending_per_worker": 2.0},
 )
-async def put_scale_set(call: Call) -> Any:
+async def put_scale_set(call: RequestCall) -> Any:
     """Set the central defaults of a scale set."""
     store, name = _scale_set(call)
     wanted = msgspec.to_builtins(call.body)
@@ -139,12 +139,12 @@ async def put_scale_set(call: Call) -> Any:
     "/work/request",
     roles=(WORKER,),
     body=WorkRequest,
-    answer=Work,
+    answer=WorkGrant,
     empty=True,
     refusals=(404, 409),
     example={"worker_id": "pod-7f9c", "machine_group": "gpu", "wait_seconds": 20},
 )
-async def request_work(call: Call) -> Any:
+async def request_work(call: RequestCall) -> Any:
     """Ask for one piece of work: 204 when there is none. The header Sprat-Worker-Secret of the
     newest answer belongs into the worker's later requests."""
     worker = await call.run(work_requests.known_worker, call)
@@ -153,7 +153,7 @@ async def request_work(call: Call) -> Any:
     secret = await call.run(call.state.secrets.of, full, worker.incarnation)
     headers = {"sprat-worker-secret": secret}
     if item is None:
-        return Answer(status=204, headers=headers)
+        return Response(status=204, headers=headers)
     body = {
         "work_id": item.id,
         "pool": item.pool,
@@ -164,7 +164,7 @@ async def request_work(call: Call) -> Any:
         "checkpoint": item.checkpoint,
         "secret": secret,
     }
-    return Answer(body=jsontext.dumps(body).encode(), headers=headers)
+    return Response(body=jsontext.dumps(body).encode(), headers=headers)
 
 
 @table(
@@ -177,7 +177,7 @@ async def request_work(call: Call) -> Any:
     limited=False,
     example={"work_id": "018f", "token": "5d41", "status": "completed", "result": {"rows": 12}},
 )
-async def report_result(call: Call) -> Any:
+async def report_result(call: RequestCall) -> Any:
     """Report how a piece of work ended."""
     return {"accepted": await call.run(_report, call)}
 
@@ -206,7 +206,7 @@ def _measure(backend: Backend, asked: Group) -> Any:
     }
 
 
-def _scale_set(call: Call) -> tuple[Backend, str]:
+def _scale_set(call: RequestCall) -> tuple[Backend, str]:
     """The part of the store that holds a tenant's scale sets. Another tenant's do not exist."""
     tenant = call.path["tenant_id"]
     if call.caller.tenant not in (None, tenant):
@@ -220,7 +220,7 @@ def _scale_set(call: Call) -> tuple[Backend, str]:
 
 
 async def _one_item(
-    call: Call, worker: model.WorkerRecord, full: str
+    call: RequestCall, worker: model.WorkerRecord, full: str
 ) -> tuple[model.WorkerRecord, model.WorkItem | None]:
     """An item of the pool that was named, or of the first that has one for this worker."""
     asked, loop = call.body, asyncio.get_running_loop()
@@ -235,7 +235,7 @@ async def _one_item(
             return worker, None
 
 
-async def _waited(call: Call, ref: WorkerRef, seconds: float) -> bool:
+async def _waited(call: RequestCall, ref: WorkerRef, seconds: float) -> bool:
     """Whether to look for work again; a worker that named no pool looks each second."""
     if call.body.pool:
         return await call.state.lobby.wait(
@@ -245,7 +245,7 @@ async def _waited(call: Call, ref: WorkerRef, seconds: float) -> bool:
     return not call.state.is_leaving
 
 
-def _report(call: Call) -> bool:
+def _report(call: RequestCall) -> bool:
     asked = call.body
     ended = outcomes.settlement(
         asked, verb_checks.item_id(asked.work_id), payload.label(asked.token, "token")

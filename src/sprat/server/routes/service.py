@@ -12,7 +12,7 @@ from sprat.core.errors import StoreError
 from sprat.server import audit, views
 from sprat.server.http_error import of_error
 from sprat.server.roles import ADMIN, CONTROLLER, VIEWER
-from sprat.server.route import Answer, Call, Table
+from sprat.server.route import RequestCall, Response, Table
 from sprat.server.schemas import plain
 
 table = Table("service")
@@ -40,13 +40,13 @@ class Acts(msgspec.Struct, kw_only=True):
 
 
 @table("GET", "/healthz", roles=None, answer=Alive)
-async def is_alive(call: Call) -> Any:
+async def is_alive(call: RequestCall) -> Any:
     """Whether the process answers. It asks nobody else."""
     return {"status": "ok", "version": __version__}
 
 
 @table("GET", "/readyz", roles=None, answer=Alive)
-async def is_ready(call: Call) -> Any:
+async def is_ready(call: RequestCall) -> Any:
     """Whether requests are welcome: the store answers, and the server is not shutting down."""
     if call.state.is_leaving:
         raise call.state.leaving()
@@ -61,16 +61,16 @@ async def is_ready(call: Call) -> Any:
 
 
 @table("GET", "/metrics", roles=(VIEWER, CONTROLLER), media_type=PROMETHEUS)
-async def get_metrics(call: Call) -> Any:
+async def get_metrics(call: RequestCall) -> Any:
     """Figures for Prometheus: of all pools that the key sees."""
     tenant = call.caller.tenant
     own = call.state.samples() if tenant is None else ()
     body = await call.state.scrapes.text(tenant, call.backend, own)
-    return Answer(body=body, media_type=PROMETHEUS)
+    return Response(body=body, media_type=PROMETHEUS)
 
 
 @table("GET", "/api/v1/audit", roles=(ADMIN,), query=views.Page, answer=Acts)
-async def list_acts(call: Call) -> Any:
+async def list_acts(call: RequestCall) -> Any:
     """Who did what that mattered, oldest first; kept 90 days."""
     found = await call.run(audit.page, call.backend, call.query.limit + 1, call.query.after)
     shown, more = views.cut(found, call.query.limit)
@@ -78,6 +78,6 @@ async def list_acts(call: Call) -> Any:
 
 
 @table("GET", "/openapi.json", roles=None, media_type="application/json", limited=False)
-async def get_openapi(call: Call) -> Any:
+async def get_openapi(call: RequestCall) -> Any:
     """This document."""
-    return Answer(body=call.state.openapi)
+    return Response(body=call.state.openapi)

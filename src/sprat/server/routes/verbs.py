@@ -13,9 +13,9 @@ import msgspec
 
 from sprat.core import jsontext, model
 from sprat.server import audit, auth, open_documents, pages, schemas, tenancy, verb_checks
-from sprat.server.http_error import Refusal
+from sprat.server.http_error import HttpError
 from sprat.server.roles import ADMIN, CONTROLLER, PUSHER, ROLES, VIEWER, WORKER
-from sprat.server.route import Answer, Call, Route
+from sprat.server.route import RequestCall, Response, Route
 from sprat.store import default_tenant_limit
 from sprat.store.backend import PROTOCOL, Backend, WorkerRef
 
@@ -140,10 +140,10 @@ class _Verb:
         self.name = name
         self.readers = schemas.readers(getattr(Backend, name))
 
-    async def __call__(self, call: Call) -> Any:
+    async def __call__(self, call: RequestCall) -> Any:
         return await call.run(self.run, call)
 
-    def run(self, call: Call) -> Any:
+    def run(self, call: RequestCall) -> Any:
         arguments = _arguments(call, self.readers)
         if self.name == "register":
             _may_register(call)
@@ -168,7 +168,7 @@ class _Verb:
         return told
 
 
-def _subject(call: Call, name: str, arguments: dict[str, Any]) -> str | None:
+def _subject(call: RequestCall, name: str, arguments: dict[str, Any]) -> str | None:
     """What an act is about that belongs into the audit log; None for any other verb, for routine
     writes and for what a worker says about itself."""
     if name in ACTS:
@@ -182,9 +182,9 @@ def _subject(call: Call, name: str, arguments: dict[str, Any]) -> str | None:
     return None
 
 
-def _may_register(call: Call) -> None:
+def _may_register(call: RequestCall) -> None:
     if call.headers.get(b"sprat-protocol") != PROTOCOL.encode():
-        raise Refusal(
+        raise HttpError(
             409,
             "store_mismatch",
             "the orchestrator and this worker have versions of sprat that cannot work together: "
@@ -194,7 +194,7 @@ def _may_register(call: Call) -> None:
         raise call.state.leaving()
 
 
-def _arguments(call: Call, readers: dict[str, Any]) -> dict[str, Any]:
+def _arguments(call: RequestCall, readers: dict[str, Any]) -> dict[str, Any]:
     given = {name: read(getattr(call.body, name)) for name, read in readers.items()}
     arguments = verb_checks.check(given)
     if "kind" in arguments:
@@ -205,7 +205,7 @@ def _arguments(call: Call, readers: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _page(call: Call, name: str, arguments: dict[str, Any]) -> Answer:
+def _page(call: RequestCall, name: str, arguments: dict[str, Any]) -> Response:
     """A list, which may end before its limit: `next` (of `find`: `after`) then goes on."""
     limit, after = arguments.pop("limit"), arguments.pop("after")
     read = PAGED[name](call.backend, **arguments)
@@ -218,13 +218,13 @@ def _page(call: Call, name: str, arguments: dict[str, Any]) -> Answer:
     entries = pages.listed(texts)
     if name == "find":
         ends = jsontext.dumps({"after": following}).encode()
-        return Answer(body=b'{"answer":{"items":' + entries + b"," + ends[1:] + b"}")
+        return Response(body=b'{"answer":{"items":' + entries + b"," + ends[1:] + b"}")
     is_full = len(texts) == limit
     ends = jsontext.dumps({"next": None if is_full else following}).encode()
-    return Answer(body=b'{"answer":' + entries + b"," + ends[1:])
+    return Response(body=b'{"answer":' + entries + b"," + ends[1:])
 
 
-def _for_eyes_of(call: Call, name: str, answer: Any) -> Any:
+def _for_eyes_of(call: RequestCall, name: str, answer: Any) -> Any:
     """A token is the right to settle: only claiming tells it. Where the data is kept, is for
     admins to know."""
     if call.caller.is_admin or name not in ("item", "describe"):
@@ -234,7 +234,7 @@ def _for_eyes_of(call: Call, name: str, answer: Any) -> Any:
     return answer.replace(token=None) if isinstance(answer, model.WorkItem) else answer
 
 
-def _tell(call: Call, name: str, arguments: dict[str, Any], answer: Any) -> None:
+def _tell(call: RequestCall, name: str, arguments: dict[str, Any], answer: Any) -> None:
     lobby = call.state.lobby
     if name in ADDING:
         call.state.added(call.full_pool(arguments["pool"]))
@@ -252,7 +252,7 @@ def _tell(call: Call, name: str, arguments: dict[str, Any], answer: Any) -> None
             lobby.told(call.full_worker(worker_id))
 
 
-async def _wait(call: Call) -> Any:
+async def _wait(call: RequestCall) -> Any:
     arguments = await call.run(_arguments, call, schemas.readers(Backend.wait))
     worker = arguments["worker"]
     if worker is not None:
@@ -263,11 +263,11 @@ async def _wait(call: Call) -> Any:
     return {"answer": await call.state.lobby.wait(pool, worker, seconds, call.caller.tenant)}
 
 
-async def _recover(call: Call) -> Any:
+async def _recover(call: RequestCall) -> Any:
     return {"answer": await call.run(recover, call)}
 
 
-def recover(call: Call) -> int:
+def recover(call: RequestCall) -> int:
     """Hand back what this worker holds in the pool without knowing it."""
     arguments = _arguments(call, {"pool": str, "worker": schemas.reader(WorkerRef), "known": tuple})
     pool, worker, known = arguments["pool"], arguments["worker"], set(arguments["known"])

@@ -12,7 +12,7 @@ from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.simulation.fleet import Fleet
+    from sprat.simulation.fleet import SimulatedFleet
 
 UNKNOWN_SECONDS = 0.5  # a job is expected to take so long while none has ended
 
@@ -32,7 +32,7 @@ class Dask:
         self._mean: float | None = None
         self._closing: dict[int, int] = {}  # worker -> how often in a row it could have gone
 
-    def poll(self, fleet: Fleet) -> None:
+    def poll(self, fleet: SimulatedFleet) -> None:
         self._learn(fleet)
         size = fleet.size
         target = self.target(fleet)
@@ -46,7 +46,7 @@ class Dask:
         self._closing = {worker: self._closing.get(worker, 0) + 1 for worker in surplus}
         fleet.drain([w for w, n in self._closing.items() if n >= self._options.wait_count])
 
-    def target(self, fleet: Fleet) -> int:
+    def target(self, fleet: SimulatedFleet) -> int:
         mean = UNKNOWN_SECONDS if self._mean is None else self._mean
         jobs = fleet.waiting + fleet.busy
         wanted = min(jobs, math.ceil(jobs * mean / self._options.target_seconds))
@@ -54,7 +54,7 @@ class Dask:
             wanted = max(1, wanted)
         return wanted if wanted >= fleet.active else fleet.active - len(fleet.idle)
 
-    def _learn(self, fleet: Fleet) -> None:
+    def _learn(self, fleet: SimulatedFleet) -> None:
         for job in fleet.finished:
             seconds = fleet.services[job]
             self._mean = seconds if self._mean is None else 0.5 * (seconds + self._mean)

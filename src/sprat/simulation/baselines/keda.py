@@ -15,7 +15,7 @@ from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.simulation.fleet import Fleet
+    from sprat.simulation.fleet import SimulatedFleet
 
 SYNC_SECONDS = 15.0
 KEDA_POLLING_SECONDS = 30.0
@@ -41,7 +41,7 @@ class Keda:
         self._wanted: deque[tuple[float, int]] = deque()  # descending: its first is the maximum
         self._active_at = -math.inf
 
-    def poll(self, fleet: Fleet) -> None:
+    def poll(self, fleet: SimulatedFleet) -> None:
         length = fleet.waiting + (fleet.busy if self._options.counts_running else 0)
         size = fleet.size
         if fleet.now % KEDA_POLLING_SECONDS == 0:
@@ -49,7 +49,7 @@ class Keda:
         if size:
             fleet.resize(self._hpa(fleet.now, length, size))
 
-    def _activate(self, fleet: Fleet, length: int, size: int) -> int:
+    def _activate(self, fleet: SimulatedFleet, length: int, size: int) -> int:
         """From nothing to one, and back; the size after that."""
         if length:
             self._active_at = fleet.now

@@ -14,7 +14,7 @@ from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.simulation.fleet import Fleet
+    from sprat.simulation.fleet import SimulatedFleet
 
 TICK_SECONDS = 2.0
 MAX_UP_RATE = 1000.0
@@ -35,14 +35,14 @@ class Knative:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._stable = Window(options.stable_seconds)
-        self._panic = Window(options.stable_seconds * options.panic_percent / 100.0)
+        self._stable = SlidingAverage(options.stable_seconds)
+        self._panic = SlidingAverage(options.stable_seconds * options.panic_percent / 100.0)
         self.settle_seconds = 2.0 * options.stable_seconds + options.grace_seconds + 10.0
         self._panic_at: float | None = None
         self._most_in_panic = 0
         self._zero_at: float | None = None
 
-    def poll(self, fleet: Fleet) -> None:
+    def poll(self, fleet: SimulatedFleet) -> None:
         if not fleet.size and fleet.arrived == fleet.done:
             self._stable.clear()
             self._panic.clear()
@@ -81,7 +81,7 @@ class Knative:
         return 0 if now >= self._zero_at + self._options.grace_seconds else 1
 
 
-class Window:
+class SlidingAverage:
     """The average slope of a growing sum over the last seconds, or since there is one."""
 
     def __init__(self, seconds: float) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 
 from sprat.core.record import Record
-from sprat.simulation.replay import Outcome, summary
+from sprat.simulation.replay import ReplayResult, summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,16 +32,16 @@ class Options(Record):
 
 def foresee(
     trace: Trace, wait_seconds: float, cold_start_seconds: float, max_workers: int
-) -> Outcome:
+) -> ReplayResult:
     """The cheapest schedule that meets the target, or else the cheapest."""
     plans = [
-        _follow(Plan(wait_seconds, cold_start_seconds, max_workers, *shares), trace)
+        _follow(Schedule(wait_seconds, cold_start_seconds, max_workers, *shares), trace)
         for shares in TRIED
     ]
     return min(plans, key=lambda seen: (not seen.is_met, seen.paid_seconds))
 
 
-def _follow(plan: Plan, trace: Trace) -> Outcome:
+def _follow(plan: Schedule, trace: Trace) -> ReplayResult:
     waits = [plan.place(a, s) for a, s in zip(trace.arrivals, trace.services, strict=True)]
     return summary(
         waits,
@@ -57,7 +57,7 @@ def _follow(plan: Plan, trace: Trace) -> Outcome:
     )
 
 
-class Plan:
+class Schedule:
     """Workers by the moment at which they are free again."""
 
     def __init__(

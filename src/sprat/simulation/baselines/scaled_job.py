@@ -13,7 +13,7 @@ from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.simulation.fleet import Fleet
+    from sprat.simulation.fleet import SimulatedFleet
 
 STRATEGIES = ("default", "accurate", "eager")
 
@@ -35,7 +35,7 @@ class ScaledJob:
         self.poll_seconds = options.polling_seconds
         self.settle_seconds = 2 * options.polling_seconds
 
-    def poll(self, fleet: Fleet) -> None:
+    def poll(self, fleet: SimulatedFleet) -> None:
         length = fleet.waiting
         if self._options.strategy == "default":
             length += fleet.busy

@@ -12,7 +12,7 @@ from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.simulation.fleet import Fleet
+    from sprat.simulation.fleet import SimulatedFleet
 
 LOW_SHARE = 0.9
 
@@ -32,7 +32,7 @@ class Tracking:
         self.settle_seconds = 60.0 * (options.down_minutes + options.up_minutes + 2)
         self._above = self._below = 0
 
-    def poll(self, fleet: Fleet) -> None:
+    def poll(self, fleet: SimulatedFleet) -> None:
         jobs, size = fleet.waiting + fleet.busy, fleet.size
         share = jobs / (max(size, 1) * self._options.jobs_per_worker)
         is_idle = not jobs and not size

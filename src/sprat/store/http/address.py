@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ALLOW_HTTP = "SPRAT_ALLOW_HTTP"  # set to 1: http:// may leave this machine
 
 
-class Address(Record):
+class ServerAddress(Record):
     """The key is no field that is ever shown."""
 
     host: str
@@ -44,7 +44,7 @@ class Address(Record):
         return f"{'https' if self.is_tls else 'http'}://{self.authority}{self.prefix}"
 
 
-def read(url: str, environment: Mapping[str, str] | None = None) -> Address:
+def read(url: str, environment: Mapping[str, str] | None = None) -> ServerAddress:
     """The address in a URL. Keys come from the environment: a URL ends up in logs and in `ps`."""
     given = os.environ if environment is None else environment
     scheme, _, rest = url.partition("://")
@@ -61,7 +61,7 @@ def read(url: str, environment: Mapping[str, str] | None = None) -> Address:
             f"{scheme}://{place} is not encrypted: everything on the way could read the key and "
             f"change what workers run; use https://, or set {ALLOW_HTTP}=1 in a private network"
         )
-    return Address(
+    return ServerAddress(
         host=host,
         port=port,
         is_tls=is_tls,

@@ -13,7 +13,7 @@ from sprat.core import jsontext, model, payload
 from sprat.core.errors import StoreUnavailable, UnknownItem
 from sprat.store.backend import Backend, ClaimRef, WorkerRef
 from sprat.store.http import records
-from sprat.store.http.address import Address
+from sprat.store.http.address import ServerAddress
 from sprat.store.http.connection import Connections
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ ONE_WAIT_SECONDS = 20.0  # of one long poll; a longer wait asks again
 class HttpBackend(Backend):
     """A store behind an orchestrator."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ServerAddress) -> None:
         self._connections = Connections(address)
         # Of the workers that registered here, by incarnation (None: the last).
         self._secrets: dict[tuple[str, int | None], str] = {}

@@ -13,7 +13,7 @@ import time
 from sprat.core import errors, jsontext
 from sprat.store.backend import PROTOCOL
 from sprat.store.http import answer
-from sprat.store.http.address import Address
+from sprat.store.http.address import ServerAddress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Lost(Exception):
 class Connections:
     """Sends requests, each over a connection of its own while it lasts."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ServerAddress) -> None:
         self.address = address
         self._idle: list[tuple[float, Any]] = []
         self._pid = os.getpid()
@@ -239,7 +239,7 @@ class Connections:
             raise OSError(f"the proxy refuses with status {status}")
 
 
-def _connected(place: Address | Proxy, timeout_seconds: float) -> Any:
+def _connected(place: ServerAddress | Proxy, timeout_seconds: float) -> Any:
     """A plain connection, by the first of the host's addresses that answers."""
     why: OSError | None = None
     for family, kind, number, _, found in _socket.getaddrinfo(

@@ -8,7 +8,7 @@ from threading import Condition
 from sprat.core import model
 from sprat.store.backend import Backend, ClaimRef, WorkerRef
 from sprat.store.memory import documents, registry, scaling, work
-from sprat.store.memory.state import State
+from sprat.store.memory.state import StoreState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class MemoryBackend(Backend):
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = Clock(clock)
-        self._state = State()
+        self._state = StoreState()
         self._changed = Condition()
 
     def _now(self) -> float:

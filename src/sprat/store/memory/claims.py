@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.store.memory.item import Item
-    from sprat.store.memory.state import Pool, State, Worker
+    from sprat.store.memory.state import PoolRecord, StoreState, WorkerEntry
 
 UNCOUNTED = (model.HAND_BACK, model.PARK)  # neither a run nor a failure
 
 
-def begin(pool: Pool, worker: Worker, n: int, now: float, *, announced: bool) -> list[Item]:
+def begin(
+    pool: PoolRecord, worker: WorkerEntry, n: int, now: float, *, announced: bool
+) -> list[Item]:
     """Claim up to n items: the first is started, the others are claimed ahead."""
     claimed: list[Item] = []
     while len(claimed) < n:
@@ -32,7 +34,7 @@ def begin(pool: Pool, worker: Worker, n: int, now: float, *, announced: bool) ->
     return claimed
 
 
-def _hold(pool: Pool, worker: Worker, item: Item, now: float) -> None:
+def _hold(pool: PoolRecord, worker: WorkerEntry, item: Item, now: float) -> None:
     pool.ledger.count(now, histogram.WAIT, now - item.ready_at)
     pool.place(item, model.CLAIMED, now)
     pool.take_turn(item.tenant)
@@ -62,7 +64,7 @@ def start(item: Item, token: str | None, now: float) -> bool:
     return True
 
 
-def settle(state: State, settlement: model.Settlement, now: float) -> bool:
+def settle(state: StoreState, settlement: model.Settlement, now: float) -> bool:
     """End a claim as its holder says; a stale holder changes nothing."""
     item = state.item(settlement.item_id)
     if not item.is_held_with(settlement.token):
@@ -77,7 +79,7 @@ def settle(state: State, settlement: model.Settlement, now: float) -> bool:
     return True
 
 
-def _put_back(state: State, item: Item, settlement: model.Settlement, now: float) -> None:
+def _put_back(state: StoreState, item: Item, settlement: model.Settlement, now: float) -> None:
     outcome = settlement.outcome
     bound = state.pools[item.pool].settings.max_transient
     verdict = retry_rules.after_failure(item.tally(), outcome, bound)
@@ -107,7 +109,7 @@ def _canonical(text: str) -> str:
     return json.dumps(json.loads(text), sort_keys=True)
 
 
-def _count_run(pool: Pool, item: Item, settlement: model.Settlement, now: float) -> None:
+def _count_run(pool: PoolRecord, item: Item, settlement: model.Settlement, now: float) -> None:
     if settlement.outcome in UNCOUNTED:
         return
     since = now if item.claimed_at is None else item.claimed_at
@@ -117,8 +119,8 @@ def _count_run(pool: Pool, item: Item, settlement: model.Settlement, now: float)
     pool.ledger.count(now, histogram.DONE if completed else histogram.FAIL)
 
 
-def _complete(state: State, item: Item, result: str | None, now: float) -> None:
-    verdict = retry_rules.Verdict(
+def _complete(state: StoreState, item: Item, result: str | None, now: float) -> None:
+    verdict = retry_rules.NextState(
         status=model.DONE,
         attempts=item.attempts + (1 if item.ahead else 0),
         suspect=False,
@@ -131,9 +133,9 @@ def _complete(state: State, item: Item, result: str | None, now: float) -> None:
 
 
 def _end(
-    state: State,
+    state: StoreState,
     item: Item,
-    verdict: retry_rules.Verdict,
+    verdict: retry_rules.NextState,
     now: float,
     *,
     delay: float = 0.0,
@@ -152,7 +154,7 @@ def _end(
     state.pools[item.pool].place(item, verdict.status, now, delay=delay, hold=hold)
 
 
-def drop(state: State, item: Item) -> None:
+def drop(state: StoreState, item: Item) -> None:
     """The token of the claim, if there was one, is worth nothing from here on."""
     if item.claimed_by in state.workers:
         state.workers[item.claimed_by].claims.pop(item.id, None)
@@ -160,7 +162,7 @@ def drop(state: State, item: Item) -> None:
     item.ahead = 0
 
 
-def hand_back_all(state: State, worker: Worker, now: float) -> None:
+def hand_back_all(state: StoreState, worker: WorkerEntry, now: float) -> None:
     """A worker that leaves in good order gives its items back, uncharged."""
     for item in list(worker.claims.values()):
         verdict = retry_rules.after_failure(item.tally(), model.HAND_BACK)
@@ -168,8 +170,8 @@ def hand_back_all(state: State, worker: Worker, now: float) -> None:
 
 
 def release_all(
-    state: State,
-    worker: Worker,
+    state: StoreState,
+    worker: WorkerEntry,
     now: float,
     *,
     reason: str | None,
@@ -187,7 +189,7 @@ def release_all(
 
 
 def _release(
-    state: State,
+    state: StoreState,
     item: Item,
     now: float,
     *,

@@ -6,16 +6,16 @@ from sprat.core import model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.memory.state import State
+    from sprat.store.memory.state import StoreState
 
 
-def get(state: State, kind: str, name: str, now: float) -> model.Document | None:
+def get(state: StoreState, kind: str, name: str, now: float) -> model.Document | None:
     found = state.documents.get((kind, name))
     return found[0] if found is not None and found[1] > now else None
 
 
 def page(
-    state: State, kind: str, limit: int, after: str | None, now: float
+    state: StoreState, kind: str, limit: int, after: str | None, now: float
 ) -> list[model.Document]:
     """Compared as bytes, as the other stores do."""
     _forget_expired(state, now)
@@ -27,7 +27,7 @@ def page(
 
 
 def put(
-    state: State,
+    state: StoreState,
     document: model.Document,
     *,
     gone: bool,
@@ -48,7 +48,9 @@ def put(
     return True
 
 
-def take(state: State, name: str, amount: float, now: float, *, rate: float, burst: float) -> float:
+def take(
+    state: StoreState, name: str, amount: float, now: float, *, rate: float, burst: float
+) -> float:
     tokens, at = state.buckets.get(name, (burst, now))
     tokens = min(burst, tokens + (now - at) * rate)
     if tokens < amount:
@@ -57,7 +59,7 @@ def take(state: State, name: str, amount: float, now: float, *, rate: float, bur
     return 0.0
 
 
-def _forget_expired(state: State, now: float) -> None:
+def _forget_expired(state: StoreState, now: float) -> None:
     expired = [where for where, (_, until) in state.documents.items() if until <= now]
     for where in expired:
         del state.documents[where]

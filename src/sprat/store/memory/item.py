@@ -65,8 +65,8 @@ class Item:
             suspect=self.suspect, attempts=self.attempts, max_retries=self.max_retries
         )
 
-    def tally(self) -> retry_rules.Tally:
-        return retry_rules.Tally(
+    def tally(self) -> retry_rules.AttemptCounts:
+        return retry_rules.AttemptCounts(
             attempts=self.attempts,
             max_retries=self.max_retries,
             ahead=self.ahead,

@@ -8,14 +8,14 @@ from sprat.core import leases, model, payload
 from sprat.core.errors import UnknownWorker
 from sprat.store.backend import too_late
 from sprat.store.memory import claims, work
-from sprat.store.memory.state import Worker
+from sprat.store.memory.state import WorkerEntry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.store.backend import ClaimRef, WorkerRef
-    from sprat.store.memory.state import State
+    from sprat.store.memory.state import StoreState
 
 RANK = {
     model.STARTING: 0,
@@ -28,13 +28,13 @@ RANK = {
 NEVER_REGISTERED = "launched, but did not register in time"
 
 
-def register(state: State, wanted: model.WorkerRegistration, now: float) -> model.WorkerRecord:
+def register(state: StoreState, wanted: model.WorkerRegistration, now: float) -> model.WorkerRecord:
     worker = state.workers.get(wanted.worker_id)
     if worker is None and wanted.reserved:
         raise UnknownWorker(f"no launch was reserved for worker {wanted.worker_id!r}")
     state.touch(now)
     if worker is None:
-        worker = state.workers[wanted.worker_id] = Worker(wanted.worker_id, model.ACTIVE, now)
+        worker = state.workers[wanted.worker_id] = WorkerEntry(wanted.worker_id, model.ACTIVE, now)
     elif wanted.reserved and worker.status != model.STARTING:  # registered before, or given up
         return too_late(worker.as_record(), wanted)
     claims.release_all(state, worker, now, reason="it registered again")
@@ -45,7 +45,7 @@ def register(state: State, wanted: model.WorkerRegistration, now: float) -> mode
     return worker.as_record()
 
 
-def _enrol(worker: Worker, wanted: model.WorkerRegistration, now: float) -> None:
+def _enrol(worker: WorkerEntry, wanted: model.WorkerRegistration, now: float) -> None:
     worker.incarnation += 1
     worker.pool_id = wanted.pool_id or worker.pool_id
     worker.host = wanted.host
@@ -58,7 +58,9 @@ def _enrol(worker: Worker, wanted: model.WorkerRegistration, now: float) -> None
     worker.renew_lease(now)
 
 
-def _move(state: State, worker: Worker, status: str, now: float, reason: str | None = None) -> None:
+def _move(
+    state: StoreState, worker: WorkerEntry, status: str, now: float, reason: str | None = None
+) -> None:
     if worker.status == model.STARTING and status == model.ACTIVE:
         state.scale_set(worker.pool_id or "", worker.launched_for).launch_failures = 0
     worker.status = status
@@ -67,7 +69,7 @@ def _move(state: State, worker: Worker, status: str, now: float, reason: str | N
 
 
 def heartbeat(
-    state: State, ref: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef], now: float
+    state: StoreState, ref: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef], now: float
 ) -> model.Heartbeat:
     worker = state.worker(ref.worker_id)
     state.touch(now)
@@ -81,11 +83,11 @@ def heartbeat(
     return model.Heartbeat(status=status, lost=lost(state, holding))
 
 
-def lost(state: State, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+def lost(state: StoreState, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
     return tuple(claim.item_id for claim in holding if not _is_held(state, claim))
 
 
-def keep_alive(state: State, worker_ids: Sequence[str], now: float) -> int:
+def keep_alive(state: StoreState, worker_ids: Sequence[str], now: float) -> int:
     state.touch(now)
     known = [state.workers[one] for one in set(worker_ids) if one in state.workers]
     live = [worker for worker in known if worker.status in model.LIVE]
@@ -94,13 +96,13 @@ def keep_alive(state: State, worker_ids: Sequence[str], now: float) -> int:
     return len(live)
 
 
-def _is_held(state: State, claim: ClaimRef) -> bool:
+def _is_held(state: StoreState, claim: ClaimRef) -> bool:
     item = state.items.get(claim.item_id)
     return item is not None and item.is_held_with(claim.token)
 
 
 def update_status(
-    state: State,
+    state: StoreState,
     ref: WorkerRef,
     status: str,
     now: float,
@@ -127,15 +129,15 @@ def update_status(
     return True
 
 
-def drain(state: State, worker: Worker, now: float, reason: str | None) -> None:
+def drain(state: StoreState, worker: WorkerEntry, now: float, reason: str | None) -> None:
     """Tell a worker to leave; one that is still being launched is given up."""
     given_up = worker.status == model.STARTING
     _move(state, worker, model.TERMINATED if given_up else model.TERMINATING, now, reason)
 
 
 def lose(
-    state: State,
-    worker: Worker,
+    state: StoreState,
+    worker: WorkerEntry,
     now: float,
     *,
     reason: str | None,
@@ -152,7 +154,7 @@ def lose(
     return claims.release_all(state, worker, now, reason=reason, started=started)
 
 
-def reap(state: State, pool: str | None, threshold: float | None, now: float) -> model.Reaped:
+def reap(state: StoreState, pool: str | None, threshold: float | None, now: float) -> model.Reaped:
     state.touch(now)
     workers: list[str] = []
     expired: list[str] = []
@@ -176,7 +178,7 @@ def reap(state: State, pool: str | None, threshold: float | None, now: float) ->
     )
 
 
-def _stale(worker: Worker, threshold: float | None, now: float) -> str | None:
+def _stale(worker: WorkerEntry, threshold: float | None, now: float) -> str | None:
     """Why this worker has to be taken for dead, or None."""
     if worker.status not in model.LIVE:
         return None
@@ -189,11 +191,11 @@ def _stale(worker: Worker, threshold: float | None, now: float) -> str | None:
     return leases.why_lost(threshold) if is_stale else None
 
 
-def listed(state: State, which: model.WorkerFilter, now: float) -> list[model.WorkerRecord]:
+def listed(state: StoreState, which: model.WorkerFilter, now: float) -> list[model.WorkerRecord]:
     return [worker.as_record() for worker in state.by_age() if _fits(worker, which, now)]
 
 
-def _fits(worker: Worker, which: model.WorkerFilter, now: float) -> bool:
+def _fits(worker: WorkerEntry, which: model.WorkerFilter, now: float) -> bool:
     statuses = (which.status,) if isinstance(which.status, str) else which.status
     if statuses is not None and worker.status not in statuses:
         return False

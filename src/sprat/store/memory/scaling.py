@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from sprat.core import histogram, model, payload, reason_labels, tenant_limits
 from sprat.store.memory import registry
-from sprat.store.memory.state import Worker
+from sprat.store.memory.state import WorkerEntry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.memory.state import Pool, State
+    from sprat.store.memory.state import PoolRecord, StoreState
 
 CHECK_SECONDS = 10.0  # a pass that was asked for has begun by then, or its starter died
 
 
-def request_check(state: State, name: str, max_workers: int, now: float) -> bool:
+def request_check(state: StoreState, name: str, max_workers: int, now: float) -> bool:
     """True for the one who has to start a scaling pass."""
     state.touch(now)
     pool = state.look(name)
@@ -34,7 +34,7 @@ def request_check(state: State, name: str, max_workers: int, now: float) -> bool
     return True
 
 
-def _request_wait(pool: Pool, now: float) -> bool:
+def _request_wait(pool: PoolRecord, now: float) -> bool:
     """Nobody is there, and all work is delayed: somebody has to wait for the first of it."""
     due = min((item.ready_at for item in pool.delayed), default=None)
     if due is None or (pool.awaited_at is not None and now < pool.awaited_at <= due):
@@ -44,13 +44,13 @@ def _request_wait(pool: Pool, now: float) -> bool:
     return True
 
 
-def begin_check(state: State, name: str, now: float) -> None:
+def begin_check(state: StoreState, name: str, now: float) -> None:
     state.touch(now)
     state.look(name).check_asked_at = None
 
 
 def observe(
-    state: State, name: str, group: str | None, window: float, now: float
+    state: StoreState, name: str, group: str | None, window: float, now: float
 ) -> model.Snapshot:
     pool = state.look(name)
     scale_set = state.scale_set(name, group)
@@ -76,7 +76,7 @@ def observe(
     )
 
 
-def _held(pool: Pool, group: str | None) -> int:
+def _held(pool: PoolRecord, group: str | None) -> int:
     if not tenant_limits.are_set(pool.settings):
         return 0
     ready: dict[str, int] = {}
@@ -86,19 +86,19 @@ def _held(pool: Pool, group: str | None) -> int:
     return tenant_limits.held(pool.settings, ready, pool.running)
 
 
-def _oldest_ready_seconds(pool: Pool, group: str | None, now: float) -> float | None:
+def _oldest_ready_seconds(pool: PoolRecord, group: str | None, now: float) -> float | None:
     fits = (item for item in pool.ready if group is None or item.group == (group or None))
     oldest = min((item.ready_at for item in fits), default=None)
     return None if oldest is None else now - oldest
 
 
-def _next_due_seconds(pool: Pool, group: str | None, now: float) -> float | None:
+def _next_due_seconds(pool: PoolRecord, group: str | None, now: float) -> float | None:
     fits = (item for item in pool.delayed if group is None or item.group == (group or None))
     first = min((item.ready_at for item in fits), default=None)
     return None if first is None else first - now
 
 
-def _parked(pool: Pool, group: str | None) -> dict[str, int]:
+def _parked(pool: PoolRecord, group: str | None) -> dict[str, int]:
     parked: dict[str, int] = {}
     for item in pool.parked.values():
         if group is None or item.group == (group or None):
@@ -107,7 +107,7 @@ def _parked(pool: Pool, group: str | None) -> dict[str, int]:
 
 
 def record(
-    state: State, version: int, decision: model.Decision, now: float
+    state: StoreState, version: int, decision: model.Decision, now: float
 ) -> model.RecordedDecision | None:
     state.touch(now)
     scale_set = state.scale_set(decision.pool, decision.group)
@@ -142,7 +142,7 @@ def record(
     return kept
 
 
-def _fits(state: State, decision: model.Decision, now: float) -> bool:
+def _fits(state: StoreState, decision: model.Decision, now: float) -> bool:
     """Whether the fleet stays within its maximum; asked while recording, for others launch too."""
     if decision.launch <= 0:
         return True
@@ -151,8 +151,8 @@ def _fits(state: State, decision: model.Decision, now: float) -> bool:
     return counted + decision.launch <= decision.max_workers
 
 
-def _reserve(state: State, decision: model.Decision, now: float) -> str:
-    worker = Worker("w-" + payload.new_id(), model.STARTING, now)
+def _reserve(state: StoreState, decision: model.Decision, now: float) -> str:
+    worker = WorkerEntry("w-" + payload.new_id(), model.STARTING, now)
     worker.pool_id = decision.pool
     worker.launched_for = decision.group
     needed = () if decision.group is None else (decision.group,)
@@ -163,7 +163,7 @@ def _reserve(state: State, decision: model.Decision, now: float) -> str:
     return worker.worker_id
 
 
-def _drain(state: State, worker_id: str, now: float, reason: str) -> bool:
+def _drain(state: StoreState, worker_id: str, now: float, reason: str) -> bool:
     worker = state.workers.get(worker_id)
     if worker is None or worker.status not in (model.STARTING, model.ACTIVE):
         return False
@@ -172,7 +172,7 @@ def _drain(state: State, worker_id: str, now: float, reason: str) -> bool:
 
 
 def decisions(
-    state: State, name: str, group: str | None, limit: int
+    state: StoreState, name: str, group: str | None, limit: int
 ) -> list[model.RecordedDecision]:
     """Those of one group, or without a group those of the whole pool."""
     kept = [
@@ -184,7 +184,7 @@ def decisions(
     return sorted(kept, key=lambda one: (one.at, one.version), reverse=True)[:limit]
 
 
-def totals(state: State, name: str) -> model.Totals:
+def totals(state: StoreState, name: str) -> model.Totals:
     rows = state.look(name).ledger.rows()
     for (pool, _), scale_set in state.scale_sets.items():
         if pool == name:

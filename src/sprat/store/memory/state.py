@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DELAYED = "delayed"  # counted beside the statuses: pending items that are not ready yet
 
 
-class ScaleSet:
+class ScaleSetState:
     """The scaling state of a pool, or of one group of it. The version moves with each decision."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class ScaleSet:
         self.decided: Counter[tuple[str, int]] = Counter()  # by direction and number of the reason
 
 
-class Pool:
+class PoolRecord:
     """One pool: its items by state, whose turn it is, its settings and its history."""
 
     def __init__(self, name: str) -> None:
@@ -143,7 +143,7 @@ class Pool:
             self.turns[tenant] = self.turn
 
 
-class Worker:
+class WorkerEntry:
     """One worker: its row in the registry, and the claims that it holds."""
 
     def __init__(self, worker_id: str, status: str, now: float) -> None:
@@ -206,33 +206,33 @@ class Worker:
         )
 
 
-class State:
+class StoreState:
     """The whole store."""
 
     def __init__(self) -> None:
-        self.pools: dict[str, Pool] = {}
+        self.pools: dict[str, PoolRecord] = {}
         self.items: dict[str, Item] = {}
-        self.workers: dict[str, Worker] = {}
-        self.scale_sets: dict[tuple[str, str | None], ScaleSet] = {}  # by pool and group
+        self.workers: dict[str, WorkerEntry] = {}
+        self.scale_sets: dict[tuple[str, str | None], ScaleSetState] = {}  # by pool and group
         self.documents: dict[tuple[str, str], tuple[model.Document, float]] = {}  # until when
         self.buckets: dict[str, tuple[float, float]] = {}  # tokens, and when they were counted
         self.arrivals = 0
         self.marked_at: float | None = None  # when the store last worked: see leases.py
 
-    def pool(self, name: str) -> Pool:
+    def pool(self, name: str) -> PoolRecord:
         """The pool of this name, which comes into being now if it is not there: for writing."""
-        return self.pools.setdefault(name, Pool(name))
+        return self.pools.setdefault(name, PoolRecord(name))
 
-    def look(self, name: str) -> Pool:
+    def look(self, name: str) -> PoolRecord:
         """The pool of this name, or an empty one that is not kept: for reading."""
-        return self.pools.get(name) or Pool(name)
+        return self.pools.get(name) or PoolRecord(name)
 
     def item(self, item_id: str) -> Item:
         if item_id not in self.items:
             raise UnknownItem(f"the store has no item {item_id!r}")
         return self.items[item_id]
 
-    def worker(self, worker_id: str) -> Worker:
+    def worker(self, worker_id: str) -> WorkerEntry:
         if worker_id not in self.workers:
             raise UnknownWorker(f"worker {worker_id!r} is not registered")
         return self.workers[worker_id]
@@ -248,14 +248,14 @@ class State:
                 worker.renewals = lease.renewals
         self.marked_at = now
 
-    def _leases(self) -> list[leases.Lease]:
+    def _leases(self) -> list[leases.LeaseState]:
         return [
-            leases.Lease.of((w.worker_id, w.lease_seconds, w.lease_until, w.renewals))
+            leases.LeaseState.of((w.worker_id, w.lease_seconds, w.lease_until, w.renewals))
             for w in self.workers.values()
             if w.status in model.LIVE
         ]
 
-    def workers_of(self, pool: str, group: str | None, now: float) -> list[Worker]:
+    def workers_of(self, pool: str, group: str | None, now: float) -> list[WorkerEntry]:
         """The live workers of a scale set, oldest first."""
         return [
             worker
@@ -265,9 +265,9 @@ class State:
             and (group is None or group in worker.capabilities)
         ]
 
-    def by_age(self) -> list[Worker]:
+    def by_age(self) -> list[WorkerEntry]:
         return sorted(self.workers.values(), key=lambda w: (w.started_at, w.worker_id))
 
-    def scale_set(self, pool: str, group: str | None) -> ScaleSet:
+    def scale_set(self, pool: str, group: str | None) -> ScaleSetState:
         """The scaling state, or a new one that is not kept: for reading."""
-        return self.scale_sets.get((pool, group)) or ScaleSet()
+        return self.scale_sets.get((pool, group)) or ScaleSetState()

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sprat.store.backend import ClaimRef, WorkerRef
-    from sprat.store.memory.state import Pool, State, Worker
+    from sprat.store.memory.state import PoolRecord, StoreState, WorkerEntry
 
 KEEP_WORKERS_SECONDS = 86400.0  # of those that have ended
 KEEP_DECISIONS_SECONDS = 30 * 86400.0
 
 
-def push(state: State, pool_name: str, new_items: Sequence[model.NewItem], now: float) -> list[str]:
+def push(
+    state: StoreState, pool_name: str, new_items: Sequence[model.NewItem], now: float
+) -> list[str]:
     """Find out first what each item would be, so that a conflict leaves nothing behind."""
     pool = state.look(pool_name)
     known: dict[str, model.NewItem] = {}  # by key, of this call
@@ -43,7 +45,7 @@ def push(state: State, pool_name: str, new_items: Sequence[model.NewItem], now: 
     return ids
 
 
-def _known(pool: Pool, known: dict[str, model.NewItem], new: model.NewItem) -> str | None:
+def _known(pool: PoolRecord, known: dict[str, model.NewItem], new: model.NewItem) -> str | None:
     """The id of the item that has this key already."""
     if new.key is None:
         return None
@@ -58,7 +60,7 @@ def _known(pool: Pool, known: dict[str, model.NewItem], new: model.NewItem) -> s
     return there.id
 
 
-def _store(state: State, pool: Pool, new: model.NewItem, now: float) -> None:
+def _store(state: StoreState, pool: PoolRecord, new: model.NewItem, now: float) -> None:
     state.arrivals += 1
     item = Item(new, pool=pool.name, number=state.arrivals, now=now)
     state.items[item.id] = pool.items[item.id] = item
@@ -69,7 +71,7 @@ def _store(state: State, pool: Pool, new: model.NewItem, now: float) -> None:
 
 
 def exchange(
-    state: State,
+    state: StoreState,
     pool_name: str,
     worker_ref: WorkerRef | None,
     now: float,
@@ -99,13 +101,13 @@ def exchange(
     return model.Exchange(settled=settled, started=started, items=handed_out, version=version)
 
 
-def _claimant(state: State, ref: WorkerRef | None) -> Worker:
+def _claimant(state: StoreState, ref: WorkerRef | None) -> WorkerEntry:
     if ref is None:
         raise UnknownWorker("only a worker can claim: say which")
     return state.worker(ref.worker_id)
 
 
-def may_claim(worker: Worker, ref: WorkerRef) -> bool:
+def may_claim(worker: WorkerEntry, ref: WorkerRef) -> bool:
     return worker.status == model.ACTIVE and worker.is_current(ref.incarnation)
 
 
@@ -129,7 +131,7 @@ def save(
 
 
 def release(
-    state: State, pool: str, worker_id: str, started: Sequence[str] | None, now: float
+    state: StoreState, pool: str, worker_id: str, started: Sequence[str] | None, now: float
 ) -> int:
     worker = state.workers.get(worker_id)
     if worker is None:
@@ -137,7 +139,7 @@ def release(
     return claims.release_all(state, worker, now, reason=None, pool=pool, started=started)[0]
 
 
-def cancel(state: State, pool: str, item_ids: Sequence[str], now: float) -> int:
+def cancel(state: StoreState, pool: str, item_ids: Sequence[str], now: float) -> int:
     changed = 0
     for item in _of_pool(state, pool, item_ids):
         if item.status not in model.FINISHED:
@@ -150,7 +152,7 @@ def cancel(state: State, pool: str, item_ids: Sequence[str], now: float) -> int:
     return changed
 
 
-def requeue(state: State, pool: str, item_ids: Sequence[str], now: float) -> int:
+def requeue(state: StoreState, pool: str, item_ids: Sequence[str], now: float) -> int:
     changed = 0
     for item in _of_pool(state, pool, item_ids):
         if item.status in (model.POISONED, model.CANCELLED, model.BACKLOG):
@@ -175,13 +177,13 @@ def _make_fresh(item: Item) -> None:
     item.finished_at = None
 
 
-def _of_pool(state: State, pool: str, item_ids: Iterable[str]) -> list[Item]:
+def _of_pool(state: StoreState, pool: str, item_ids: Iterable[str]) -> list[Item]:
     items = [state.item(item_id) for item_id in item_ids]  # all known, or nothing is changed
     return [item for item in items if item.pool == pool]
 
 
 def listed(
-    state: State, pool: str, status: str | None, limit: int, after: str | None
+    state: StoreState, pool: str, status: str | None, limit: int, after: str | None
 ) -> list[model.WorkItem]:
     last = 0 if after is None else state.item(after).number
     found: list[model.WorkItem] = []
@@ -194,7 +196,7 @@ def listed(
 
 
 def found(
-    state: State,
+    state: StoreState,
     pool: str,
     wanted: model.ItemFilter,
     limit: int,
@@ -213,7 +215,7 @@ def found(
     return model.Found(items=tuple(item for item, _ in chosen), after=following)
 
 
-def configure(state: State, name: str, settings: str, version: int | None) -> bool:
+def configure(state: StoreState, name: str, settings: str, version: int | None) -> bool:
     if version is not None and version != state.look(name).version:
         return False
     pool = state.pool(name)
@@ -222,7 +224,7 @@ def configure(state: State, name: str, settings: str, version: int | None) -> bo
     return True
 
 
-def pool_state(state: State, name: str, now: float) -> model.PoolState:
+def pool_state(state: StoreState, name: str, now: float) -> model.PoolState:
     pool = state.look(name)
     paused = pool.is_paused(now)
     return model.PoolState(
@@ -235,25 +237,27 @@ def pool_state(state: State, name: str, now: float) -> model.PoolState:
     )
 
 
-def pause(state: State, name: str, seconds: float | None, reason: str | None, now: float) -> None:
+def pause(
+    state: StoreState, name: str, seconds: float | None, reason: str | None, now: float
+) -> None:
     pool = state.pool(name)
     pool.paused_until = math.inf if seconds is None else now + seconds
     pool.pause_reason = reason
 
 
-def hold_off(state: State, name: str, seconds: float, reason: str | None, now: float) -> None:
+def hold_off(state: StoreState, name: str, seconds: float, reason: str | None, now: float) -> None:
     if now + seconds > state.pool(name).paused_until:
         pause(state, name, seconds, reason, now)
 
 
-def unpark(state: State, worker: Worker, tasks: Sequence[str], now: float) -> None:
+def unpark(state: StoreState, worker: WorkerEntry, tasks: Sequence[str], now: float) -> None:
     """Make the items ready that waited for a worker of their pool that knows their task."""
     pool = state.look(worker.pool_id or "")
     for item in [item for item in pool.parked.values() if item.task in tasks]:
         pool.place(item, model.PENDING, min(item.ready_at, now))
 
 
-def purge(state: State, name: str, limit: int, now: float) -> int:
+def purge(state: StoreState, name: str, limit: int, now: float) -> int:
     pool = state.look(name)
     pool.ledger.tidy(now)
     _forget_history(state, name, now)
@@ -264,7 +268,7 @@ def purge(state: State, name: str, limit: int, now: float) -> int:
     return len(old)
 
 
-def delete_pool(state: State, name: str, limit: int) -> bool | None:
+def delete_pool(state: StoreState, name: str, limit: int) -> bool | None:
     pool = state.look(name)
     workers = [worker for worker in state.workers.values() if worker.pool_id == name]
     if any(item.status not in model.FINISHED for item in pool.items.values()):
@@ -284,7 +288,7 @@ def delete_pool(state: State, name: str, limit: int) -> bool | None:
     return True
 
 
-def _is_past_retention(pool: Pool, item: Item, now: float) -> bool:
+def _is_past_retention(pool: PoolRecord, item: Item, now: float) -> bool:
     keep = {
         model.DONE: pool.settings.keep_done_seconds,
         model.POISONED: pool.settings.keep_poisoned_seconds,
@@ -293,7 +297,7 @@ def _is_past_retention(pool: Pool, item: Item, now: float) -> bool:
     return keep is not None and item.finished_at is not None and item.finished_at + keep < now
 
 
-def _forget_history(state: State, pool: str, now: float) -> None:
+def _forget_history(state: StoreState, pool: str, now: float) -> None:
     for worker in list(state.workers.values()):
         old = worker.ended_at is not None and worker.ended_at < now - KEEP_WORKERS_SECONDS
         if old and worker.pool_id in (pool, None):

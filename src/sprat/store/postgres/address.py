@@ -16,7 +16,7 @@ MAX_NAME = 40
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 
 
-class Address(Record):
+class PostgresAddress(Record):
     """`dsn` is for the driver, `shown` for people: without a password."""
 
     dsn: str
@@ -27,7 +27,7 @@ class Address(Record):
     connections: int = CONNECTIONS  # at most so many at once, one a thread that is in a verb
 
 
-def parse(url: str) -> Address:
+def parse(url: str) -> PostgresAddress:
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -44,7 +44,7 @@ def parse(url: str) -> Address:
             theirs.append((name, value))
     hidden = [(name, value) for name, value in theirs if "password" not in name]
     host = unquote(dict(theirs).get("host") or parts.hostname or "the local server")
-    return Address(
+    return PostgresAddress(
         dsn=_dsn(f"postgresql://{parts.netloc}{parts.path}?{urlencode(theirs)}"),
         shown=_shown(parts.username, parts.hostname, port, parts.path, urlencode(hidden)),
         host=host if port is None else f"{host}:{port}",

@@ -18,8 +18,8 @@ from sprat.store.postgres import claims, documents, marks, pools, scaling, stati
 from sprat.store.postgres import items as stored
 from sprat.store.postgres import release as releasing
 from sprat.store.postgres import workers as registry
-from sprat.store.postgres.cancel_bell import CancelBell
-from sprat.store.postgres.connections import Connections
+from sprat.store.postgres.cancel_bell import PostgresCancelSignal
+from sprat.store.postgres.connections import Sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 class PostgresBackend(Backend):
     def __init__(self, url: str) -> None:
-        self._connections = Connections(addresses.parse(url))
-        self._ears = waiting.Ears(self._connections)
-        self._bell = CancelBell(self._connections)
+        self._connections = Sessions(addresses.parse(url))
+        self._ears = waiting.Listeners(self._connections)
+        self._bell = PostgresCancelSignal(self._connections)
         self._lost_claims = LostClaims()
         self._one = self._connections.repeatable
         self._read = self._connections.read

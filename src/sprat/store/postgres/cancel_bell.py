@@ -11,17 +11,17 @@ import threading
 
 import psycopg
 
-from sprat.store.postgres.listener import Listener
+from sprat.store.postgres.listener import ChannelListener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.postgres.connections import Connections
+    from sprat.store.postgres.connections import Sessions
 
 
-class CancelBell:
-    def __init__(self, connections: Connections) -> None:
+class PostgresCancelSignal:
+    def __init__(self, connections: Sessions) -> None:
         self._connections = connections
-        self._listener = Listener(connections.address, "cancel")
+        self._listener = ChannelListener(connections.address, "cancel")
         self._lock = threading.Lock()
 
     def descriptor(self) -> int | None:

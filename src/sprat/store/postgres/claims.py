@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.store.backend import ClaimRef, WorkerRef
-    from sprat.store.postgres.connections import Connections
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.connections import Sessions
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 EXCHANGE = """
 SELECT * FROM sprat.exchange_v2($1, $2, $3::int, $4::text[], $5::text[], $6::text[], $7, $8,
@@ -57,7 +57,7 @@ SETTINGS = "SELECT settings FROM sprat.pool WHERE name = $1"
 UNCOUNTED = (model.HAND_BACK, model.PARK)  # neither a run nor a failure
 
 
-class Call(Record):
+class ExchangeCall(Record):
     """One exchange as the function takes it. The tokens of its claims begin with `token`, which
     is drawn before the first try: a repetition finds what that one claimed."""
 
@@ -78,19 +78,19 @@ def call_for(
     start: ClaimRef | None,
     announced: bool,
     request: tuple[str, int, bool],
-) -> Call:
+) -> ExchangeCall:
     worker_id, incarnation = worker or (None, None)
     start_id, start_token = start or (None, None)
     later = retry_rules.ANNOUNCED if announced else retry_rules.UNANNOUNCED
     name, claim, again = request
     claim = claim if worker else 0
-    return Call.of(
+    return ExchangeCall.of(
         (pool, worker_id, incarnation, start_id, start_token, claim, name + "-", later, again)
     )
 
 
 def settle_joined(
-    connections: Connections,
+    connections: Sessions,
     pool: str,
     settlements: Sequence[model.Settlement],
     connection: object,
@@ -100,7 +100,7 @@ def settle_joined(
 
 
 def exchange(
-    connections: Connections, call: Call, settlements: Sequence[model.Settlement]
+    connections: Sessions, call: ExchangeCall, settlements: Sequence[model.Settlement]
 ) -> model.Exchange:
     if not _is_simple(settlements):
         marks.note(connections)
@@ -128,7 +128,10 @@ def _is_simple(settlements: Sequence[model.Settlement]) -> bool:
 
 
 def _at_once(
-    tx: Transaction, call: Call, settlements: Sequence[model.Settlement], *mark: float | None
+    tx: PostgresTransaction,
+    call: ExchangeCall,
+    settlements: Sequence[model.Settlement],
+    *mark: float | None,
 ) -> tuple[model.Exchange, list[counters.Event], float] | None:
     """None: nothing was done, for the store may have been away."""
     answer, now = _call(tx, call, settlements, *mark)
@@ -136,7 +139,7 @@ def _at_once(
 
 
 def _exchange(
-    tx: Transaction, call: Call, settlements: Sequence[model.Settlement]
+    tx: PostgresTransaction, call: ExchangeCall, settlements: Sequence[model.Settlement]
 ) -> model.Exchange:
     """Settle one by one, in order, then the rest."""
     if call.worker_id is not None:
@@ -156,8 +159,8 @@ def _exchange(
 
 
 def _call(
-    tx: Transaction,
-    call: Call,
+    tx: PostgresTransaction,
+    call: ExchangeCall,
     completions: Sequence[model.Settlement],
     touch: float | None = None,
     quiet: float | None = None,
@@ -185,7 +188,7 @@ def _call(
 
 
 def _settled(
-    tx: Transaction,
+    tx: PostgresTransaction,
     pool: str,
     completions: Sequence[model.Settlement],
     places: Sequence[int],
@@ -218,7 +221,7 @@ def _claimed(row: tuple[Any, ...], pool: str, worker_id: str | None, now: float)
 
 
 def save(
-    tx: Transaction,
+    tx: PostgresTransaction,
     claim: ClaimRef,
     checkpoint: str | None,
     progress: float | None,
@@ -233,13 +236,13 @@ def save(
 # -- settling -----------------------------------------------------------------------------------
 
 
-def _settle(tx: Transaction, one: model.Settlement) -> bool:
+def _settle(tx: PostgresTransaction, one: model.Settlement) -> bool:
     held = tx.run(HELD, (one.item_id, one.token)).fetchone()
     if held is None:
         return _is_repetition(tx, one)
     seq, pool, group, *numbers, claimed_at, tenant = held
     if one.outcome == model.COMPLETE:
-        alone = Call.of((pool, None, None, None, None, 0, "", 0, False))
+        alone = ExchangeCall.of((pool, None, None, None, None, 0, "", 0, False))
         return _call(tx, alone, (one,))[0].settled[0]
     if tenant:
         tx.rings.add(pool)  # another item of this tenant may run now
@@ -252,16 +255,16 @@ def _settle(tx: Transaction, one: model.Settlement) -> bool:
     return True
 
 
-def _max_transient(tx: Transaction, pool: str) -> int | None:
+def _max_transient(tx: PostgresTransaction, pool: str) -> int | None:
     return settings_from(tx.one(SETTINGS, (pool,)) or "{}").max_transient
 
 
 def end_claim(
-    tx: Transaction,
+    tx: PostgresTransaction,
     seq: int,
     pool: str,
     group: str,
-    verdict: retry_rules.Verdict,
+    verdict: retry_rules.NextState,
     one: model.Settlement | None,
     error: str | None = None,
 ) -> None:
@@ -294,7 +297,7 @@ def end_claim(
         tx.rings.add(pool)
 
 
-def _is_repetition(tx: Transaction, one: model.Settlement) -> bool:
+def _is_repetition(tx: PostgresTransaction, one: model.Settlement) -> bool:
     """Whether this settle already happened and only its reply was lost."""
     token, outcome, result = _last_settled(tx, one.item_id)
     if one.token is None or token != one.token or outcome != one.outcome:
@@ -302,16 +305,16 @@ def _is_repetition(tx: Transaction, one: model.Settlement) -> bool:
     return one.outcome != model.COMPLETE or result == one.result
 
 
-def _last_settled(tx: Transaction, item_id: str) -> tuple[Any, ...]:
+def _last_settled(tx: PostgresTransaction, item_id: str) -> tuple[Any, ...]:
     row = tx.run(LAST_SETTLED, (item_id,)).fetchone()
     if row is None:
         raise UnknownItem(f"the store has no item {item_id!r}")
     return row
 
 
-def tally_of(numbers: Sequence[int]) -> retry_rules.Tally:
+def tally_of(numbers: Sequence[int]) -> retry_rules.AttemptCounts:
     attempts, max_retries, ahead, suspect, given_back, transients = numbers
-    return retry_rules.Tally(
+    return retry_rules.AttemptCounts(
         attempts=attempts,
         max_retries=max_retries,
         ahead=ahead,

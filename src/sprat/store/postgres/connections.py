@@ -14,13 +14,13 @@ import time
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from sprat.core.counters import Notes
+from sprat.core.counters import HeldStatistics
 from sprat.core.errors import StoreUnavailable
 from sprat.core.leases import TOUCH_SECONDS
 from sprat.core.retry_rules import backoff
 from sprat.store.postgres import errors, schema
-from sprat.store.postgres.libpq import Line
-from sprat.store.postgres.transaction import Names, Transaction
+from sprat.store.postgres.libpq import LibpqConnection
+from sprat.store.postgres.transaction import Names, PostgresTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, Concatenate, ParamSpec, TypeVar
 
     from sprat.core.counters import Event
-    from sprat.store.postgres.address import Address
+    from sprat.store.postgres.address import PostgresAddress
     from sprat.store.postgres.transaction import Cursor
 
     P = ParamSpec("P")
@@ -49,7 +49,7 @@ RACES = 100  # tries of a transaction that loses against others
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class Link:
+class Session:
     """One connection with its cursor. Outside of a transaction every statement is one."""
 
     __slots__ = ("cursor", "db", "line")
@@ -57,24 +57,24 @@ class Link:
     def __init__(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
         self.db = db
         self.cursor: Cursor = psycopg.RawCursor(db)
-        self.line = Line(db)
+        self.line = LibpqConnection(db)
 
 
-class Connections:
-    def __init__(self, address: Address) -> None:
+class Sessions:
+    def __init__(self, address: PostgresAddress) -> None:
         self.address = address
         self.names = Names(address.schema)
         self.is_pooled = False  # known once a connection is open
         self._closed = False
-        self._inherited: list[list[Link]] = []
+        self._inherited: list[list[Session]] = []
         self._start_anew()
         self._idle.append(self._open_first())
 
     def _start_anew(self) -> None:
         self._pid = os.getpid()
-        self._idle: list[Link] = []
+        self._idle: list[Session] = []
         self._seats = threading.Semaphore(self.address.connections)
-        self._notes = Notes()
+        self._notes = HeldStatistics()
         self._notes_lock = threading.Lock()
         self._marked_at = 0.0  # by the monotonic clock: see marks.py
 
@@ -84,16 +84,19 @@ class Connections:
         """One statement that is a transaction of its own: one round trip."""
         return self.repeatable(lambda tx: tx.rows(statement, values))
 
-    def repeatable(self, action: Callable[[Transaction], T]) -> T:
+    def repeatable(self, action: Callable[[PostgresTransaction], T]) -> T:
         """Let `action` run one statement."""
         return self._with_patience(
             lambda link, again: action(
-                Transaction(link.cursor, self.names, again=again, line=link.line)
+                PostgresTransaction(link.cursor, self.names, again=again, line=link.line)
             )
         )
 
     def read(
-        self, verb: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+        self,
+        verb: Callable[Concatenate[PostgresTransaction, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> T:
         """Run a verb that only reads; it sees one moment."""
         return self._with_patience(
@@ -101,7 +104,10 @@ class Connections:
         )
 
     def write(
-        self, verb: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+        self,
+        verb: Callable[Concatenate[PostgresTransaction, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> T:
         """Run a verb that writes, whole or not at all."""
         answer, tx = self._with_patience(
@@ -113,16 +119,16 @@ class Connections:
 
     def _in_one(
         self,
-        link: Link,
+        link: Session,
         begin: str,
         again: bool,
         verb: Callable[..., T],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-    ) -> tuple[T, Transaction]:
+    ) -> tuple[T, PostgresTransaction]:
         link.cursor.execute(begin)
         try:
-            tx = Transaction(link.cursor, self.names, again=again)
+            tx = PostgresTransaction(link.cursor, self.names, again=again)
             answer = verb(tx, *args, **kwargs)
             tx.finish()
             link.cursor.execute("COMMIT")
@@ -135,18 +141,18 @@ class Connections:
     def join(
         self,
         connection: object,
-        verb: Callable[Concatenate[Transaction, P], T],
+        verb: Callable[Concatenate[PostgresTransaction, P], T],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
         """Run a verb inside the transaction of the caller's own connection."""
         own = schema.of_the_caller(connection)
         with own.transaction():  # a savepoint: what is refused leaves the caller's work alone
-            tx = Transaction(psycopg.RawCursor(own), self.names)
+            tx = PostgresTransaction(psycopg.RawCursor(own), self.names)
             try:
                 answer = verb(tx, *args, **kwargs)
                 tx.finish()
-                tx.add_stats(Notes().rows(tx.tally.stats, tx.now))
+                tx.add_stats(HeldStatistics().rows(tx.tally.stats, tx.now))
             except psycopg.Error as error:
                 raise errors.translated(error, self.address) from error
         return answer
@@ -192,7 +198,7 @@ class Connections:
 
     # -- connections ------------------------------------------------------------------------
 
-    def _with_patience(self, action: Callable[[Link, bool], T]) -> T:
+    def _with_patience(self, action: Callable[[Session, bool], T]) -> T:
         end = time.monotonic() + PATIENCE_SECONDS
         again = False
         tries = races = 0
@@ -247,7 +253,7 @@ class Connections:
         self._inherited.append(self._idle)
         self._start_anew()
 
-    def _take(self) -> Link:
+    def _take(self) -> Session:
         self._check_fork()
         if self._closed:
             raise StoreUnavailable(f"the store {self.address.shown} was closed: open it again")
@@ -261,19 +267,19 @@ class Connections:
             self._seats.release()
             raise
 
-    def _idle_one(self) -> Link | None:
+    def _idle_one(self) -> Session | None:
         try:
             return self._idle.pop()
         except IndexError:  # also when another thread was faster
             return None
 
-    def _give(self, link: Link) -> None:
+    def _give(self, link: Session) -> None:
         self._idle.append(link)
         self._seats.release()
         if self._closed:
             self._close_idle()
 
-    def _give_or_drop(self, link: Link) -> None:
+    def _give_or_drop(self, link: Session) -> None:
         """After an interruption: keep the connection only if nothing is under way on it."""
         status = link.db.info.transaction_status
         if status == psycopg.pq.TransactionStatus.IDLE:
@@ -281,13 +287,13 @@ class Connections:
         else:
             self._drop(link)
 
-    def _drop(self, link: Link) -> None:
+    def _drop(self, link: Session) -> None:
         link.db.close()
         self._marked_at = 0.0
         self._close_idle()  # they lead to the same server
         self._seats.release()
 
-    def _open_first(self) -> Link:
+    def _open_first(self) -> Session:
         """A server that is not there is said at once; one that is just starting is waited for."""
         end = time.monotonic() + PATIENCE_SECONDS
         tries = 0
@@ -300,7 +306,7 @@ class Connections:
                     raise errors.translated(error, self.address) from error
                 self._pause(tries)
 
-    def _open(self) -> Link:
+    def _open(self) -> Session:
         db = connect(self.address)
         try:
             pooled = schema.prepare(db, self.address, self.names)
@@ -310,7 +316,7 @@ class Connections:
         if pooled:
             db.prepare_threshold = None
         self.is_pooled = pooled
-        return Link(db)
+        return Session(db)
 
     def _close_idle(self) -> None:
         while (link := self._idle_one()) is not None:
@@ -323,7 +329,7 @@ class Connections:
             self._close_idle()
 
 
-def connect(address: Address) -> psycopg.Connection[tuple[Any, ...]]:
+def connect(address: PostgresAddress) -> psycopg.Connection[tuple[Any, ...]]:
     """A connection on which every statement is a transaction of its own."""
     missing = DEFAULTS.keys() - conninfo_to_dict(address.dsn).keys()
     conninfo = make_conninfo(address.dsn, **{name: DEFAULTS[name] for name in missing})

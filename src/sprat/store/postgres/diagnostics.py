@@ -8,8 +8,8 @@ import psycopg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.postgres.connections import Connections
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.connections import Sessions
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 FACTS = """
 SELECT current_setting('server_version'),
@@ -21,7 +21,7 @@ SELECT current_setting('server_version'),
 """
 
 
-def describe(tx: Transaction, connections: Connections) -> dict[str, object]:
+def describe(tx: PostgresTransaction, connections: Sessions) -> dict[str, object]:
     before = time.time()
     row = tx.run(FACTS).fetchall()[0]
     version, schema, fsync, commit, pages, most, user, now, may_write = row

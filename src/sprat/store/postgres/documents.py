@@ -6,7 +6,7 @@ from sprat.core import model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 NEVER = 9e99
 
@@ -37,20 +37,20 @@ BUCKET = "SELECT tokens, at FROM sprat.bucket WHERE name = $1 FOR NO KEY UPDATE"
 FILL = "UPDATE sprat.bucket SET tokens = $2, at = $3 WHERE name = $1"
 
 
-def get(tx: Transaction, kind: str, name: str) -> model.Document | None:
+def get(tx: PostgresTransaction, kind: str, name: str) -> model.Document | None:
     row = tx.run(GET, (kind, name)).fetchone()
     if row is None:
         return None
     return model.Document(kind=kind, name=name, body=row[0], version=row[1])
 
 
-def page(tx: Transaction, kind: str, limit: int, after: str | None) -> list[model.Document]:
+def page(tx: PostgresTransaction, kind: str, limit: int, after: str | None) -> list[model.Document]:
     rows = tx.run(PAGE, (kind, after or "", limit)).fetchall()
     return [model.Document(kind=kind, name=name, body=body, version=n) for name, body, n in rows]
 
 
 def put(
-    tx: Transaction,
+    tx: PostgresTransaction,
     kind: str,
     name: str,
     body: str | None,
@@ -72,7 +72,7 @@ def put(
     return True
 
 
-def take(tx: Transaction, name: str, amount: float, rate: float, burst: float) -> float:
+def take(tx: PostgresTransaction, name: str, amount: float, rate: float, burst: float) -> float:
     found = tx.run(BUCKET, (name,)).fetchone()
     if found is None:
         tx.run(ADD_BUCKET, (name, burst))

@@ -17,7 +17,7 @@ from sprat.core.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.postgres.address import Address
+    from sprat.store.postgres.address import PostgresAddress
 
 UNKNOWN_ITEM = "SP001"  # raised by functions.sql
 UNKNOWN_WORKER = "SP002"
@@ -48,7 +48,7 @@ def is_hopeless(error: BaseException) -> bool:
     return any(words in text for words in ("password", "does not exist", "pg_hba", "not permitted"))
 
 
-def translated(error: BaseException, address: Address) -> BaseException:
+def translated(error: BaseException, address: PostgresAddress) -> BaseException:
     if isinstance(error, SpratError) or not isinstance(error, psycopg.Error):
         return error
     where = address.shown
@@ -85,7 +85,7 @@ def _ours(error: psycopg.Error) -> SpratError:
     return KeyConflict("some, but not all, of these ids are in the store already")
 
 
-def _unavailable(error: psycopg.Error, address: Address) -> str:
+def _unavailable(error: psycopg.Error, address: PostgresAddress) -> str:
     text = str(error)
     if "password" in text or "no pg_hba.conf entry" in text:
         return f"{address.host} refused the login to {address.shown}: check user and password"

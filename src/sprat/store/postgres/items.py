@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from sprat.store.postgres.connections import Connections
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.connections import Sessions
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 ITEM_FIELDS = 26
 WALK_ROWS = 10_000  # looked at by one purge
@@ -104,7 +104,7 @@ PURGED_TO = "SELECT purged_to FROM sprat.pool WHERE name = $1"
 SET_PURGED_TO = "UPDATE sprat.pool SET purged_to = $2 WHERE name = $1"
 
 
-def push(connections: Connections, pool: str, items: Sequence[model.NewItem]) -> list[str]:
+def push(connections: Sessions, pool: str, items: Sequence[model.NewItem]) -> list[str]:
     if len(items) == 1 and not any(items[0][4:9]):
         connections.call(PUSH_ONE, (pool, *items[0][:4], items[0].task))
         return [items[0].id]
@@ -116,12 +116,14 @@ def push(connections: Connections, pool: str, items: Sequence[model.NewItem]) ->
 
 
 def push_joined(
-    connections: Connections, pool: str, items: Sequence[model.NewItem], connection: object
+    connections: Sessions, pool: str, items: Sequence[model.NewItem], connection: object
 ) -> list[str]:
     return connections.join(connection, _push, (pool, *_columns(items)), items)
 
 
-def _push(tx: Transaction, values: tuple[Any, ...], items: Sequence[model.NewItem]) -> list[str]:
+def _push(
+    tx: PostgresTransaction, values: tuple[Any, ...], items: Sequence[model.NewItem]
+) -> list[str]:
     ids, others, tasks = tx.run(PUSH, values).fetchall()[0]
     if ids is None:
         return [item.id for item in items]
@@ -161,14 +163,14 @@ def _check_same_job(known: str, stored: str, task: str | None, item: model.NewIt
         raise KeyConflict(f"the key {item.key!r} already names item {known} with another payload")
 
 
-def get(connections: Connections, item_id: str) -> model.WorkItem:
+def get(connections: Sessions, item_id: str) -> model.WorkItem:
     rows = connections.call(GET, (item_id,)) if is_text(item_id) else []
     if not rows:
         raise UnknownItem(f"the store has no item {item_id!r}")
     return item_of(rows[0])
 
 
-def pools_of(connections: Connections, item_ids: Sequence[str]) -> list[str | None]:
+def pools_of(connections: Sessions, item_ids: Sequence[str]) -> list[str | None]:
     rows = connections.call(POOLS_OF, (list(filter(is_text, item_ids)),))
     found: dict[str, str] = dict(rows)
     return [found.get(item_id) for item_id in item_ids]
@@ -180,7 +182,7 @@ def is_text(item_id: str) -> bool:
 
 
 def page(
-    connections: Connections, pool: str, status: str | None, limit: int, after: str | None
+    connections: Sessions, pool: str, status: str | None, limit: int, after: str | None
 ) -> list[model.WorkItem]:
     seq = 0 if after is None else _seq(connections, after)
     statement = LIST if status is None else LIST_STATUS[status]
@@ -188,32 +190,32 @@ def page(
     return [item_of(row[:ITEM_FIELDS]) for row in rows]
 
 
-def _seq(connections: Connections, item_id: str) -> int:
+def _seq(connections: Sessions, item_id: str) -> int:
     rows = connections.call(SEQ_OF, (item_id,)) if is_text(item_id) else []
     if not rows:
         raise UnknownItem(f"the store has no item {item_id!r}")
     return int(rows[0][0])
 
 
-def counts(tx: Transaction, pool: str, group: str | None = None) -> model.Counts:
+def counts(tx: PostgresTransaction, pool: str, group: str | None = None) -> model.Counts:
     *row, due = tx.run(COUNTS, (pool, group)).fetchall()[0]
     numbers = dict(zip(counters.COUNTED, row, strict=True))
     numbers["delayed"] -= due
     return model.Counts(**numbers)
 
 
-def cancel(tx: Transaction, pool: str, item_ids: Sequence[str]) -> int:
+def cancel(tx: PostgresTransaction, pool: str, item_ids: Sequence[str]) -> int:
     cancellable = (model.PENDING, model.BACKLOG, model.CLAIMED)
     return _move(tx, pool, item_ids, cancellable, CANCEL, counters.CANCELLED)
 
 
-def requeue(tx: Transaction, pool: str, item_ids: Sequence[str]) -> int:
+def requeue(tx: PostgresTransaction, pool: str, item_ids: Sequence[str]) -> int:
     startable = (model.POISONED, model.CANCELLED, model.BACKLOG)
     return _move(tx, pool, item_ids, startable, REQUEUE, counters.PENDING)
 
 
 def _move(
-    tx: Transaction,
+    tx: PostgresTransaction,
     pool: str,
     item_ids: Sequence[str],
     movable: tuple[str, ...],
@@ -240,7 +242,7 @@ def _move(
     return len(changes)
 
 
-def forget(tx: Transaction, pool: str, status: str, before: float, limit: int) -> int:
+def forget(tx: PostgresTransaction, pool: str, status: str, before: float, limit: int) -> int:
     """Delete up to `limit` items that ended in this status before this moment."""
     if status == model.DONE:
         rows = tx.run(FORGET_DONE, (_walk(tx, pool, before, limit),)).fetchall()
@@ -251,7 +253,7 @@ def forget(tx: Transaction, pool: str, status: str, before: float, limit: int) -
     return len(rows)
 
 
-def _walk(tx: Transaction, pool: str, before: float, limit: int) -> list[str]:
+def _walk(tx: PostgresTransaction, pool: str, before: float, limit: int) -> list[str]:
     """Old done items, looking at a stretch of the table from where the last purge stopped; at
     its end the next purge begins anew."""
     start = tx.one(PURGED_TO, (pool,)) or 0

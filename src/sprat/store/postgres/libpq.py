@@ -24,7 +24,7 @@ EITHER = select.POLLIN | select.POLLOUT
 FORGOTTEN = b"26000"  # psycopg lets the server forget what is prepared after a ROLLBACK
 
 
-class Line:
+class LibpqConnection:
     """The connection underneath a psycopg.Connection. Outside of a transaction only."""
 
     __slots__ = ("_db", "_encoding", "_line", "_made", "_names", "_poll", "_reader", "_uses")

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from sprat.store.postgres.address import Address
+    from sprat.store.postgres.address import PostgresAddress
 
 
-class Listener:
-    def __init__(self, address: Address, channel: str) -> None:
+class ChannelListener:
+    def __init__(self, address: PostgresAddress, channel: str) -> None:
         self._address = address
         self._channel = f"{address.schema}.{channel}"
         self._db: psycopg.Connection[tuple[Any, ...]] | None = None

@@ -7,12 +7,12 @@ mark is never waited for by a transaction that holds other locks, so it is part 
 
 from __future__ import annotations
 
-from sprat.core.leases import QUIET_PART, TOUCH_SECONDS, Lease, after_gap
+from sprat.core.leases import QUIET_PART, TOUCH_SECONDS, LeaseState, after_gap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.postgres.connections import Connections
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.connections import Sessions
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 # A transaction of its own that need not wait for the disk: a lost mark only makes a gap longer.
 NOTE = """
@@ -42,36 +42,36 @@ UPDATE sprat.mark SET at = $1, server = extract(epoch FROM pg_postmaster_start_t
 """
 
 
-def note(connections: Connections) -> None:
+def note(connections: Sessions) -> None:
     """Before a verb that renews a lease. It does not wait for a process that renews all of them."""
     if not _is_steady(connections):
         connections.write(renew, wait=False)
 
 
-def touch(connections: Connections) -> None:
+def touch(connections: Sessions) -> None:
     if not _is_steady(connections):
         connections.write(renew)
 
 
-def _is_steady(connections: Connections) -> bool:
+def _is_steady(connections: Sessions) -> bool:
     return bool(connections.call(NOTE, (TOUCH_SECONDS, QUIET_PART))[0][0])
 
 
-def check(tx: Transaction) -> None:
+def check(tx: PostgresTransaction) -> None:
     """Renew leases if the store was away until now; this is the transaction's time."""
     tx.now, steady = tx.run(CHECK, (QUIET_PART,)).fetchall()[0]
     if not steady:
         renew(tx)
 
 
-def renew(tx: Transaction, *, wait: bool = True) -> None:
+def renew(tx: PostgresTransaction, *, wait: bool = True) -> None:
     """Give fresh leases after an outage, once: a process that comes second finds a new mark.
     Without `wait` it does not stop for the first."""
     began = tx.one(LOCK if wait else TRY_LOCK)
     if began is None:
         return
     tx.now, marked_at, restarted = tx.run(LOOK).fetchall()[0]
-    before = {row[0]: Lease.of(row) for row in tx.run(LIVE).fetchall()}
+    before = {row[0]: LeaseState.of(row) for row in tx.run(LIVE).fetchall()}
     renewed = after_gap(before.values(), marked_at=marked_at, now=tx.now, restarted=restarted)
     tx.run_many(RENEW, [(w, before[w].until, until, n, began) for w, _, until, n in renewed])
     tx.run(SET, (tx.now,))

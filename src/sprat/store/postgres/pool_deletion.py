@@ -12,8 +12,8 @@ from sprat.store.postgres import items
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.postgres.connections import Connections
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.connections import Sessions
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 # While this lock is waited for, all other transactions wait too: it is given up, and tried again.
 BE_BRIEF = "SELECT set_config('lock_timeout', '500ms', true)"
@@ -41,13 +41,13 @@ FORGET_POOL = (
 )
 
 
-def delete_pool(connections: Connections, pool: str, limit: int) -> bool | None:
+def delete_pool(connections: Sessions, pool: str, limit: int) -> bool | None:
     connections.write_notes()  # or statistics of the pool come after its end
     answer = connections.write(_forget_items, pool, limit)
     return answer if answer is not True else connections.write(_forget_pool, pool)
 
 
-def _forget_items(tx: Transaction, pool: str, limit: int) -> bool | None:
+def _forget_items(tx: PostgresTransaction, pool: str, limit: int) -> bool | None:
     if _is_used(tx, pool):
         return None
     rows = tx.run(FORGET_ITEMS, (pool, limit)).fetchall()
@@ -56,7 +56,7 @@ def _forget_items(tx: Transaction, pool: str, limit: int) -> bool | None:
     return tx.one(HAS_ITEMS, (pool,)) is None
 
 
-def _forget_pool(tx: Transaction, pool: str) -> bool | None:
+def _forget_pool(tx: PostgresTransaction, pool: str) -> bool | None:
     tx.run(BE_BRIEF)
     tx.run(LOCK)
     if _is_used(tx, pool):
@@ -68,7 +68,7 @@ def _forget_pool(tx: Transaction, pool: str) -> bool | None:
     return True
 
 
-def _is_used(tx: Transaction, pool: str) -> bool:
+def _is_used(tx: PostgresTransaction, pool: str) -> bool:
     counts = items.counts(tx, pool)
     unfinished = counts.pending + counts.claimed + counts.backlog
     return bool(unfinished or tx.one(HAS_WORKERS, (pool,)))

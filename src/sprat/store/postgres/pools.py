@@ -9,8 +9,8 @@ from sprat.store.postgres.rows import SUSPENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.postgres.connections import Connections
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.connections import Sessions
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 FOREVER = 9e99
 KEEP_WORKERS_SECONDS = 86400.0
@@ -68,7 +68,7 @@ WHERE pool_name = $1 AND turn < (SELECT turn FROM sprat.pool WHERE name = $1) - 
 """
 
 
-def state(tx: Transaction, pool: str) -> model.PoolState:
+def state(tx: PostgresTransaction, pool: str) -> model.PoolState:
     row = tx.run(STATE, (pool,)).fetchone()
     if row is None:
         return model.PoolState(name=pool, settings=model.PoolSettings())
@@ -93,7 +93,7 @@ def pause_at(
     return True, until - now if until < FOREVER else None, reason
 
 
-def configure(tx: Transaction, pool: str, settings: str, version: int | None) -> bool:
+def configure(tx: PostgresTransaction, pool: str, settings: str, version: int | None) -> bool:
     row = tx.run(LOCK, (pool,)).fetchone()
     if row is None and version in (None, 0):
         tx.run(ADD, (pool,))
@@ -106,22 +106,22 @@ def configure(tx: Transaction, pool: str, settings: str, version: int | None) ->
     return True
 
 
-def pause(tx: Transaction, pool: str, seconds: float | None, reason: str | None) -> None:
+def pause(tx: PostgresTransaction, pool: str, seconds: float | None, reason: str | None) -> None:
     until = FOREVER if seconds is None else tx.now + seconds if seconds else None
     tx.run(PAUSE, (pool, until, None if until is None else reason))
     tx.rings.add(pool)
 
 
-def hold_off(tx: Transaction, pool: str, seconds: float, reason: str | None) -> None:
+def hold_off(tx: PostgresTransaction, pool: str, seconds: float, reason: str | None) -> None:
     tx.run(HOLD_OFF, (pool, tx.now + seconds, reason))
 
 
-def begin_check(connections: Connections, pool: str) -> None:
+def begin_check(connections: Sessions, pool: str) -> None:
     marks.note(connections)
     connections.repeatable(lambda tx: tx.run(ASK, (pool, None)))
 
 
-def request_check(connections: Connections, pool: str, max_workers: int) -> bool:
+def request_check(connections: Sessions, pool: str, max_workers: int) -> bool:
     rows = connections.call(WAS_ASKED, (pool, CHECK_SECONDS))
     if not rows or rows[0][0]:
         return False  # the usual answer in a burst: without a lock
@@ -129,7 +129,7 @@ def request_check(connections: Connections, pool: str, max_workers: int) -> bool
     return connections.write(_request_check, pool, max_workers)
 
 
-def _request_check(tx: Transaction, pool: str, max_workers: int) -> bool:
+def _request_check(tx: PostgresTransaction, pool: str, max_workers: int) -> bool:
     marks.check(tx)
     row = tx.run(LOCK_CHECK, (pool,)).fetchone()
     if row is None or (row[0] is not None and tx.now - row[0] < CHECK_SECONDS):
@@ -146,7 +146,7 @@ def _request_check(tx: Transaction, pool: str, max_workers: int) -> bool:
     return True
 
 
-def _request_wait(tx: Transaction, pool: str, awaited_at: float | None) -> bool:
+def _request_wait(tx: PostgresTransaction, pool: str, awaited_at: float | None) -> bool:
     """Nobody is there, and all work is delayed: somebody has to wait for the first of it."""
     due = tx.one(NEXT_DUE, (pool,))
     if due is None or (awaited_at is not None and tx.now < awaited_at <= due):
@@ -156,7 +156,7 @@ def _request_wait(tx: Transaction, pool: str, awaited_at: float | None) -> bool:
     return True
 
 
-def purge(tx: Transaction, pool: str, limit: int) -> int:
+def purge(tx: PostgresTransaction, pool: str, limit: int) -> int:
     settings = state(tx, pool).settings
     keep = {
         model.DONE: settings.keep_done_seconds,

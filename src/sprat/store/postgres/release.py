@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 HELD_BY = """
 SELECT seq, pool_name, grp, attempts, max_retries, ahead, suspect, given_back, transients, id
@@ -21,7 +21,7 @@ RENEWALS = "SELECT renewals FROM sprat.worker_registry WHERE worker_id = $1"
 
 
 def release(
-    tx: Transaction,
+    tx: PostgresTransaction,
     worker_id: str,
     *,
     pool: str | None = None,
@@ -51,7 +51,7 @@ def release(
     return len(rows), poisoned
 
 
-def hand_back(tx: Transaction, worker_id: str) -> int:
+def hand_back(tx: PostgresTransaction, worker_id: str) -> int:
     """Give back what a worker still holds when it leaves in good order."""
     rows = tx.run(HELD_BY, (worker_id, None)).fetchall()
     for seq, pool, group, *numbers, _ in rows:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 SCALE_SET = """
 SELECT version, last_up_at, last_down_at, launch_failures, last_launch_failure_at
@@ -108,7 +108,7 @@ DECISION_FIELDS = (
 )
 
 
-def observe(tx: Transaction, pool: str, group: str | None, window: float) -> model.Snapshot:
+def observe(tx: PostgresTransaction, pool: str, group: str | None, window: float) -> model.Snapshot:
     version, last_up, last_down, failures, failed_at = _scale_set(tx, pool, group)
     row = tx.run(POOL, (pool,)).fetchone() or (None, None, False, "")
     paused_until, pause_reason, has_tenants, settings = row
@@ -136,7 +136,9 @@ def observe(tx: Transaction, pool: str, group: str | None, window: float) -> mod
     )
 
 
-def _held(tx: Transaction, pool: str, group: str | None, settings: model.PoolSettings) -> int:
+def _held(
+    tx: PostgresTransaction, pool: str, group: str | None, settings: model.PoolSettings
+) -> int:
     """Counts the ready items of tenants, where limits are set: finished ones are not visited."""
     if not tenant_limits.are_set(settings):
         return 0
@@ -144,25 +146,25 @@ def _held(tx: Transaction, pool: str, group: str | None, settings: model.PoolSet
     return tenant_limits.held(settings, ready, dict(tx.run(RUNNING, (pool,)).fetchall()))
 
 
-def _oldest(tx: Transaction, pool: str, group: str | None) -> float | None:
+def _oldest(tx: PostgresTransaction, pool: str, group: str | None) -> float | None:
     ready = tx.one(OLDEST, (pool, group))
     due = tx.one(OLDEST_DUE, (pool, tx.now, group))
     since = [moment for moment in (ready, due) if moment is not None]
     return max(0.0, tx.now - min(since)) if since else None
 
 
-def _next_due(tx: Transaction, pool: str, group: str | None) -> float | None:
+def _next_due(tx: PostgresTransaction, pool: str, group: str | None) -> float | None:
     due = tx.one(NEXT_DUE, (pool, group, tx.now))
     return None if due is None else float(due) - tx.now
 
 
-def _scale_set(tx: Transaction, pool: str, group: str | None) -> tuple[Any, ...]:
+def _scale_set(tx: PostgresTransaction, pool: str, group: str | None) -> tuple[Any, ...]:
     row = tx.run(SCALE_SET, (pool, group or "")).fetchone()
     return row if row is not None else (0, None, None, 0, None)
 
 
 def record(
-    tx: Transaction, version: int, decision: model.Decision, worker_ids: Sequence[str]
+    tx: PostgresTransaction, version: int, decision: model.Decision, worker_ids: Sequence[str]
 ) -> model.RecordedDecision | None:
     """`worker_ids` are for the reservations, chosen by the caller: if the reply gets lost, they
     tell the repetition that the decision is its own."""
@@ -192,7 +194,7 @@ def record(
 
 
 def _recorded_before(
-    tx: Transaction, version: int, decision: model.Decision, worker_ids: Sequence[str]
+    tx: PostgresTransaction, version: int, decision: model.Decision, worker_ids: Sequence[str]
 ) -> model.RecordedDecision | None:
     row = tx.run(DECISION, (decision.pool, decision.group or "", version + 1)).fetchone()
     if row is None:
@@ -202,7 +204,7 @@ def _recorded_before(
     return found if is_ours else None
 
 
-def _reserve(tx: Transaction, decision: model.Decision, worker_ids: Sequence[str]) -> None:
+def _reserve(tx: PostgresTransaction, decision: model.Decision, worker_ids: Sequence[str]) -> None:
     capabilities = list(decision.capabilities)
     if decision.group is not None and decision.group not in capabilities:
         capabilities.append(decision.group)
@@ -211,7 +213,7 @@ def _reserve(tx: Transaction, decision: model.Decision, worker_ids: Sequence[str
     tx.run_many(RESERVE, [(worker_id, *about, deadline) for worker_id in worker_ids])
 
 
-def _drain(tx: Transaction, worker_id: str, reason: str) -> bool:
+def _drain(tx: PostgresTransaction, worker_id: str, reason: str) -> bool:
     record = workers.get(tx, worker_id)
     if record is None or record.status not in (model.STARTING, model.ACTIVE):
         return False
@@ -221,7 +223,7 @@ def _drain(tx: Transaction, worker_id: str, reason: str) -> bool:
 
 
 def decisions(
-    tx: Transaction, pool: str, group: str | None, limit: int
+    tx: PostgresTransaction, pool: str, group: str | None, limit: int
 ) -> list[model.RecordedDecision]:
     return [_decision_of(row) for row in tx.run(DECISIONS, (pool, group, limit)).fetchall()]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from sprat.store.postgres.address import Address
+    from sprat.store.postgres.address import PostgresAddress
     from sprat.store.postgres.transaction import Names
 
     Db = psycopg.Connection[tuple[Any, ...]]
@@ -48,7 +48,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 
 
-def prepare(db: Db, address: Address, names: Names) -> bool:
+def prepare(db: Db, address: PostgresAddress, names: Names) -> bool:
     """Leave the store at a version that this client can use, or raise and leave it as it is.
     Whether the server is behind a pooler, which lends us another session every time."""
     if db.info.server_version < OLDEST_SERVER:
@@ -81,7 +81,7 @@ def _state(db: Db, names: Names) -> tuple[Any, ...] | None:
         return None
 
 
-def _create_or_migrate(db: Db, address: Address, names: Names) -> None:
+def _create_or_migrate(db: Db, address: PostgresAddress, names: Names) -> None:
     """Whoever comes first does it, the others wait and find it done."""
     with db.transaction():
         db.execute(names[LOCK])
@@ -94,7 +94,7 @@ def _create_or_migrate(db: Db, address: Address, names: Names) -> None:
             _migrate(db, names, version)
 
 
-def _create(db: Db, address: Address, names: Names) -> None:
+def _create(db: Db, address: PostgresAddress, names: Names) -> None:
     if _one(db, names[STRANGERS]):
         raise StoreMismatch(
             f"the schema {address.schema!r} of {address.shown} belongs to another program: "

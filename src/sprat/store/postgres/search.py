@@ -9,7 +9,7 @@ from sprat.store.postgres.rows import ITEM_COLUMNS, item_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 FITS = """
     (($4::text IS NULL OR status = $4)
@@ -70,7 +70,7 @@ STATEMENTS = {
 
 
 def find(
-    tx: Transaction, pool: str, wanted: model.ItemFilter, limit: int, after: str | None
+    tx: PostgresTransaction, pool: str, wanted: model.ItemFilter, limit: int, after: str | None
 ) -> model.Found:
     place = _place(tx, after) or (BEYOND if wanted.newest else FIRST)
     look = STATEMENTS[item_filter.source(wanted), wanted.newest]
@@ -82,7 +82,7 @@ def find(
     return model.Found(items=tuple(items[item_id] for item_id in ids), after=following)
 
 
-def _place(tx: Transaction, after: str | None) -> int | None:
+def _place(tx: PostgresTransaction, after: str | None) -> int | None:
     if after is None:
         return None
     row = tx.run(SEQ_OF, (after,)).fetchone() if is_text(after) else None

@@ -14,7 +14,7 @@ from sprat.core.histogram import FINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 COARSE = 900  # seconds a bucket, after a while
 KEEP_FINE_SECONDS = 2 * 3600
@@ -78,26 +78,26 @@ ON CONFLICT (pool_name, width, at, kind, bin, shard) DO UPDATE SET
 FORGET = "DELETE FROM sprat.pool_stats WHERE pool_name = $1 AND width = $2 AND at < $3"
 
 
-def stats(tx: Transaction, pool: str, seconds: float) -> model.Stats:
+def stats(tx: PostgresTransaction, pool: str, seconds: float) -> model.Stats:
     rows = tx.run(STATS, (pool, tx.now - seconds - FINE)).fetchall()
     return histogram.summarise(seconds, rows)
 
 
-def history(tx: Transaction, pool: str, seconds: float) -> list[model.StatsBucket]:
+def history(tx: PostgresTransaction, pool: str, seconds: float) -> list[model.StatsBucket]:
     rows = tx.run(HISTORY, (pool, tx.now - seconds)).fetchall()
     return histogram.history((at, width, (*row,)) for at, width, *row in rows)
 
 
-def totals(tx: Transaction, pool: str) -> model.Totals:
+def totals(tx: PostgresTransaction, pool: str) -> model.Totals:
     return histogram.totals(tx.run(TOTALS, (pool, EVER)).fetchall())
 
 
-def count_decision(tx: Transaction, decision: model.Decision) -> None:
+def count_decision(tx: PostgresTransaction, decision: model.Decision) -> None:
     number = reason_labels.number(decision.reason)
     tx.run(COUNT_DECISION, (decision.pool, decision.direction, number))
 
 
-def roll_up(tx: Transaction, pool: str) -> None:
+def roll_up(tx: PostgresTransaction, pool: str) -> None:
     """Fold old fine buckets into coarse ones and drop the oldest of those."""
     before = int(tx.now - KEEP_FINE_SECONDS) // COARSE * COARSE
     if tx.one(IS_DUE, (pool, before)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprat.core.counters import Tally
+from sprat.core.counters import Counters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from psycopg import RawCursor
 
     from sprat.core.counters import Row
-    from sprat.store.postgres.libpq import Line
+    from sprat.store.postgres.libpq import LibpqConnection
 
     Cursor = RawCursor[tuple[Any, ...]]
 
@@ -37,7 +37,7 @@ ADD_STATS_LATER = _ADD_STATS.format(
 )
 
 
-class Transaction:
+class PostgresTransaction:
     """`run` executes a statement. There is one cursor: running a statement ends the one before
     it, so its rows have to be fetched by then. Statements name the schema `sprat`; `names` has
     them for the schema that is really used."""
@@ -45,13 +45,18 @@ class Transaction:
     __slots__ = ("_line", "_now", "again", "cursor", "names", "rings", "taken_from", "tally")
 
     def __init__(
-        self, cursor: Cursor, names: Names, *, again: bool = False, line: Line | None = None
+        self,
+        cursor: Cursor,
+        names: Names,
+        *,
+        again: bool = False,
+        line: LibpqConnection | None = None,
     ) -> None:
         self.cursor = cursor
         self._line = line  # the same connection, where one statement is all
         self.names = names
         self.again = again  # an earlier try may have been committed: its reply was lost
-        self.tally = Tally()
+        self.tally = Counters()
         self.rings: set[str] = set()  # pools whose waiters should look again
         self.taken_from: set[str] = set()  # workers that lost a claim without having settled it
         self._now: float | None = None

@@ -15,12 +15,12 @@ import time
 
 import psycopg
 
-from sprat.store.postgres.listener import Listener
+from sprat.store.postgres.listener import ChannelListener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sprat.store.backend import WorkerRef
-    from sprat.store.postgres.connections import Connections
+    from sprat.store.postgres.connections import Sessions
 
 LOOK_AGAIN_SECONDS = 1.0  # a waiter looks this often even if nobody calls
 LOOK_AGAIN_POOLED_SECONDS = 0.1
@@ -31,7 +31,7 @@ LISTENING = "SELECT sprat.listening($1), EXISTS (SELECT 1 FROM sprat.pool WHERE 
 
 
 def wait(
-    connections: Connections, ears: Ears, pool: str, worker: WorkerRef | None, seconds: float
+    connections: Sessions, ears: Listeners, pool: str, worker: WorkerRef | None, seconds: float
 ) -> bool:
     end = time.monotonic() + seconds
     worker_id, incarnation = worker or (None, None)
@@ -50,33 +50,33 @@ def wait(
             connections.write_notes()  # not sooner: the next job may come at any moment
 
 
-class Ears:
+class Listeners:
     """The listening connections of one store: one for each thread that waits."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Sessions) -> None:
         self._connections = connections
-        self._free: list[Ear] = []
+        self._free: list[ThreadListener] = []
 
-    def lend(self) -> Ear:
+    def lend(self) -> ThreadListener:
         try:
             return self._free.pop()
         except IndexError:
-            return Ear(self._connections, self._free)
+            return ThreadListener(self._connections, self._free)
 
     def close(self) -> None:
         while self._free:
             self._free.pop().close()
 
 
-class Ear:
-    def __init__(self, connections: Connections, free: list[Ear]) -> None:
+class ThreadListener:
+    def __init__(self, connections: Sessions, free: list[ThreadListener]) -> None:
         self._connections = connections
         self._free = free
-        self._listener = Listener(connections.address, "bell")
+        self._listener = ChannelListener(connections.address, "bell")
         self._told: dict[str, float] = {}  # pools that know of us, until when
         self.patience = LOOK_AGAIN_SECONDS
 
-    def __enter__(self) -> Ear:
+    def __enter__(self) -> ThreadListener:
         return self
 
     def __exit__(self, *about: object) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.store.backend import ClaimRef, WorkerRef
-    from sprat.store.postgres.transaction import Transaction
+    from sprat.store.postgres.transaction import PostgresTransaction
 
 GET = f"SELECT {WORKER_COLUMNS} FROM sprat.worker_registry WHERE worker_id = $1"
 LIST = f"""
@@ -93,12 +93,12 @@ RING_ALL = "SELECT pg_notify('sprat.bell', '')"
 NEVER_REGISTERED = "launched, but did not register in time"
 
 
-def get(tx: Transaction, worker_id: str) -> model.WorkerRecord | None:
+def get(tx: PostgresTransaction, worker_id: str) -> model.WorkerRecord | None:
     row = tx.run(GET, (worker_id,)).fetchone()
     return None if row is None else worker_of(row)
 
 
-def find(tx: Transaction, which: model.WorkerFilter) -> list[model.WorkerRecord]:
+def find(tx: PostgresTransaction, which: model.WorkerFilter) -> list[model.WorkerRecord]:
     status = [which.status] if isinstance(which.status, str) else which.status
     stale = which.stale_threshold_seconds
     values = (
@@ -110,7 +110,7 @@ def find(tx: Transaction, which: model.WorkerFilter) -> list[model.WorkerRecord]
     return [worker_of(row) for row in tx.run(LIST, values).fetchall()]
 
 
-def register(tx: Transaction, worker: model.WorkerRegistration) -> model.WorkerRecord:
+def register(tx: PostgresTransaction, worker: model.WorkerRegistration) -> model.WorkerRecord:
     row = tx.run(STATE, (worker.worker_id,)).fetchone()
     if worker.reserved and not _may_come(row, worker):
         return too_late(_required(tx, worker.worker_id), worker)
@@ -137,7 +137,7 @@ def register(tx: Transaction, worker: model.WorkerRegistration) -> model.WorkerR
     return registered
 
 
-def _unpark(tx: Transaction, pool: str, tasks: list[str]) -> None:
+def _unpark(tx: PostgresTransaction, pool: str, tasks: list[str]) -> None:
     """Make the items ready that waited for a worker that knows their task."""
     parked = tx.run(PARKED, (pool, tasks)).fetchall()
     if not parked:
@@ -156,7 +156,7 @@ def _may_come(row: tuple[Any, ...] | None, worker: model.WorkerRegistration) -> 
     return bool(row[0] == model.STARTING)
 
 
-def _required(tx: Transaction, worker_id: str) -> model.WorkerRecord:
+def _required(tx: PostgresTransaction, worker_id: str) -> model.WorkerRecord:
     record = get(tx, worker_id)
     if record is None:
         raise UnknownWorker(f"worker {worker_id!r} is not registered: register it first")
@@ -164,7 +164,7 @@ def _required(tx: Transaction, worker_id: str) -> model.WorkerRecord:
 
 
 def heartbeat(
-    tx: Transaction, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
+    tx: PostgresTransaction, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
 ) -> model.Heartbeat:
     row = _state(tx, worker.worker_id)
     lost = lost_of(tx, holding)
@@ -177,11 +177,11 @@ def heartbeat(
     return model.Heartbeat(status=row[0], lost=lost)
 
 
-def keep_alive(tx: Transaction, worker_ids: Sequence[str]) -> int:
+def keep_alive(tx: PostgresTransaction, worker_ids: Sequence[str]) -> int:
     return len(tx.run(KEEP_ALIVE, (list(worker_ids),)).fetchall())
 
 
-def lost_of(tx: Transaction, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+def lost_of(tx: PostgresTransaction, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
     if not holding:
         return ()
     ids, tokens = ([claim[place] for claim in holding] for place in (0, 1))
@@ -189,7 +189,7 @@ def lost_of(tx: Transaction, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
     return tuple(claim.item_id for claim in holding if tuple(claim) not in held)
 
 
-def _state(tx: Transaction, worker_id: str) -> tuple[Any, ...]:
+def _state(tx: PostgresTransaction, worker_id: str) -> tuple[Any, ...]:
     row = tx.run(STATE, (worker_id,)).fetchone()
     if row is None:
         raise UnknownWorker(f"worker {worker_id!r} is not registered: register it first")
@@ -197,7 +197,7 @@ def _state(tx: Transaction, worker_id: str) -> tuple[Any, ...]:
 
 
 def update_status(
-    tx: Transaction,
+    tx: PostgresTransaction,
     worker: WorkerRef,
     status: str,
     reason: str | None,
@@ -228,12 +228,14 @@ def _rank(status: str) -> int:
     return model.WORKER_STATUSES.index(status)
 
 
-def reap(tx: Transaction, pool: str | None, threshold: float | None) -> model.Reaped:
+def reap(tx: PostgresTransaction, pool: str | None, threshold: float | None) -> model.Reaped:
     marks.check(tx)
     return reap_checked(tx, pool, threshold)
 
 
-def reap_checked(tx: Transaction, pool: str | None, threshold: float | None) -> model.Reaped:
+def reap_checked(
+    tx: PostgresTransaction, pool: str | None, threshold: float | None
+) -> model.Reaped:
     stale = tx.run(STALE, (pool, threshold, tx.now)).fetchall()
     reason = leases.why_lost(threshold)
     lost: list[str] = []

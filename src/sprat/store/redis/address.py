@@ -23,7 +23,7 @@ CONNECTIONS = 10
 _HOW = "write redis://:password@host:6379/0"
 
 
-class Address(Record):
+class RedisAddress(Record):
     """Where the server is, and what to say to it."""
 
     hosts: tuple[tuple[str, int], ...]  # of the server, or of its sentinels
@@ -69,7 +69,7 @@ class Address(Record):
         return f"{scheme}://{hosts}{service}/{self.database}"
 
 
-def parse(url: str, environment: Mapping[str, str] | None = None) -> Address:
+def parse(url: str, environment: Mapping[str, str] | None = None) -> RedisAddress:
     given = os.environ if environment is None else environment
     scheme, _, rest = url.partition("://")
     scheme = scheme.replace("valkey", "redis", 1)
@@ -81,7 +81,7 @@ def parse(url: str, environment: Mapping[str, str] | None = None) -> Address:
     tls = scheme.startswith("rediss")
     if options.get("ca") and not tls:
         raise InvalidInput("ca= needs TLS: write rediss://")
-    about = Address(
+    about = RedisAddress(
         hosts=(),
         user=user,
         password=password or given.get("SPRAT_REDIS_PASSWORD") or None,

@@ -40,7 +40,7 @@ from sprat.store.redis import items as stored
 from sprat.store.redis import pools, wakeup
 from sprat.store.redis import workers as registry
 from sprat.store.redis.address import parse
-from sprat.store.redis.client import Link
+from sprat.store.redis.client import RedisClient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ class RedisBackend(Backend):
         if connect is not None or password is not None:
             password = address.password if password is None else password
             address = address.replace(connect=connect, password=password)
-        self._link = Link(address)
+        self._link = RedisClient(address)
         self._lost_claims = LostClaims()
-        self._bells = wakeup.Bells(self._link)
-        self._cancel_bells = wakeup.CancelBells(self._link)
+        self._bells = wakeup.WakeupChannels(self._link)
+        self._cancel_bells = wakeup.CancelChannels(self._link)
         try:
             diagnostics.check(self._link)
         except BaseException:

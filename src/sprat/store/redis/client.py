@@ -17,7 +17,7 @@ from sprat.core.errors import SpratError, StoreUnavailable
 from sprat.core.leases import TOUCH_SECONDS
 from sprat.core.retry_rules import backoff
 from sprat.store.redis import errors
-from sprat.store.redis.resp import ReplyError, Wire
+from sprat.store.redis.resp import ReplyError, RespConnection
 from sprat.store.redis.scripts import script
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from sprat.store.redis.address import Address
+    from sprat.store.redis.address import RedisAddress
 
 PATIENCE_SECONDS = 5.0  # a server that was there and is gone gets so long to come back
 PAUSE_SECONDS = 0.02  # before the first new try, doubled for each one after it
@@ -33,20 +33,20 @@ LONGEST_PAUSE_SECONDS = 0.5
 _BROKEN = (OSError, EOFError)
 
 
-class Line:
+class LazyConnection:
     """A connection that is opened on its first use. The thread that holds the lock uses it."""
 
     __slots__ = ("lock", "wire")
 
     def __init__(self) -> None:
         self.lock = _thread.allocate_lock()
-        self.wire: Wire | None = None
+        self.wire: RespConnection | None = None
 
 
-class Link:
+class RedisClient:
     """Thread-safe: one conversation at a time on each of its lines."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: RedisAddress) -> None:
         self.address = address
         self._start_anew()
         self._host = None if address.path is not None else address.hosts[0]
@@ -69,7 +69,7 @@ class Link:
         wanted = script(name)
         values = ["EVALSHA", wanted.digest, 1, self.address.tag, *args]
 
-        def converse(wire: Wire) -> Any:
+        def converse(wire: RespConnection) -> Any:
             try:
                 return wire.ask(*values)
             except ReplyError as error:
@@ -89,7 +89,7 @@ class Link:
 
     def _patiently(
         self,
-        converse: Callable[[Wire], Any],
+        converse: Callable[[RespConnection], Any],
         repeat: Callable[[], None],
         pool: str = "",
         patience: float | None = None,
@@ -120,11 +120,11 @@ class Link:
             time.sleep(pause)
 
     def _start_anew(self) -> None:
-        self._lines = [Line()]
+        self._lines = [LazyConnection()]
         self._growing = _thread.allocate_lock()
         self._turn = 0
 
-    def _other_line(self) -> Line:
+    def _other_line(self) -> LazyConnection:
         """A line that is free, or a new one; where there are as many as there may be, the next one
         in turn when its thread is done with it. Its lock is held."""
         for line in self._lines:
@@ -132,7 +132,7 @@ class Link:
                 return line
         with self._growing:
             if len(self._lines) < self.address.connections:
-                line = Line()
+                line = LazyConnection()
                 line.lock.acquire()
                 self._lines.append(line)
                 return line
@@ -141,7 +141,7 @@ class Link:
         line.lock.acquire()
         return line
 
-    def _once(self, converse: Callable[[Wire], Any], line: Line) -> Any:
+    def _once(self, converse: Callable[[RespConnection], Any], line: LazyConnection) -> Any:
         if self._closed:
             raise StoreUnavailable(f"the store {self.address} was closed: open it again")
         wire = line.wire
@@ -168,12 +168,12 @@ class Link:
         self._marked_at = now
         return True
 
-    def connect(self) -> Wire:
+    def connect(self) -> RespConnection:
         """A new connection, ready for commands."""
         host = self._host
         if self.address.service is not None:
             host = _ask_sentinels(self.address)
-        wire = Wire(self.address, host)
+        wire = RespConnection(self.address, host)
         try:
             wire.greet(self.address)
         except BaseException:
@@ -192,7 +192,7 @@ class Link:
         self._was_there = True
         return True
 
-    def _hang_up(self, line: Line) -> None:
+    def _hang_up(self, line: LazyConnection) -> None:
         wire, line.wire = line.wire, None
         if wire is not None:
             wire.close()
@@ -211,12 +211,12 @@ class Link:
                 self._hang_up(line)
 
 
-def _ask_sentinels(address: Address) -> tuple[str, int]:
+def _ask_sentinels(address: RedisAddress) -> tuple[str, int]:
     """Where the master is now, by the first sentinel that knows."""
     problem: BaseException = OSError("no sentinel knows the service")
     for host in address.hosts:
         try:
-            wire = Wire(address, host)
+            wire = RespConnection(address, host)
             try:
                 if address.sentinel_password is not None:
                     user = () if address.sentinel_user is None else (address.sentinel_user,)
@@ -236,7 +236,7 @@ def _jitter() -> float:
     return time.monotonic_ns() % 1000 / 1000
 
 
-_links: set[_weakref.ReferenceType[Link]] = set()
+_links: set[_weakref.ReferenceType[RedisClient]] = set()
 
 
 def _in_child() -> None:

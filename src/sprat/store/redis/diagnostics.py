@@ -9,7 +9,7 @@ from sprat.core.errors import SpratError, StoreMismatch, StoreWarning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.redis.client import Link
+    from sprat.store.redis.client import RedisClient
 
 OLDEST = (6, 2)
 FORMAT = 2  # of keys and rows; another number when those of another sprat could not be read
@@ -17,7 +17,7 @@ UPGRADED = "sprat was upgraded: workers of the previous version finish what they
 UNKNOWN = "unknown"
 
 
-def facts(link: Link) -> dict[str, str]:
+def facts(link: RedisClient) -> dict[str, str]:
     """The server's own words (INFO), empty where it does not allow us to ask."""
     try:
         text = str(link.ask("INFO"))
@@ -31,7 +31,7 @@ def facts(link: Link) -> dict[str, str]:
     return {name: value for name, _, value in lines}
 
 
-def check(link: Link) -> None:
+def check(link: RedisClient) -> None:
     """Refuse a server that is too old, and a store that another sprat wrote; warn of a server
     that forgets. Asked once, when a store is opened."""
     known = facts(link)
@@ -45,7 +45,7 @@ def check(link: Link) -> None:
         warnings.warn(f"{link.address}: {danger}", StoreWarning, stacklevel=4)
 
 
-def _check_format(link: Link) -> None:
+def _check_format(link: RedisClient) -> None:
     found = int(link.run("format", FORMAT))
     if found == FORMAT - 1:
         link.run("migrate", found, FORMAT, UPGRADED)
@@ -79,7 +79,7 @@ def dangers(known: dict[str, str]) -> list[str]:
     return found
 
 
-def describe(link: Link) -> dict[str, object]:
+def describe(link: RedisClient) -> dict[str, object]:
     known = facts(link)
     ahead = _store_time(link) - time.time()
     return {
@@ -103,7 +103,7 @@ def server_of(known: dict[str, str]) -> str:
     return f"redis {known.get('redis_version', UNKNOWN)}"
 
 
-def _setting(link: Link, name: str) -> str:
+def _setting(link: RedisClient, name: str) -> str:
     """One setting; a hosted server often keeps CONFIG to itself."""
     try:
         found = link.ask("CONFIG", "GET", name)
@@ -112,6 +112,6 @@ def _setting(link: Link, name: str) -> str:
     return str(found[1]) if found else UNKNOWN
 
 
-def _store_time(link: Link) -> float:
+def _store_time(link: RedisClient) -> float:
     now, _ = link.run("workers_list", "?", "", "")
     return float(now) / 1e6

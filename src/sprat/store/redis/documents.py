@@ -8,23 +8,28 @@ from sprat.store.redis.rows import micros, signed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.redis.client import Link
+    from sprat.store.redis.client import RedisClient
 
 
-def get(link: Link, kind: str, name: str) -> model.Document | None:
+def get(link: RedisClient, kind: str, name: str) -> model.Document | None:
     found = link.run("document", kind, name)
     if found is None:
         return None
     return model.Document(kind=kind, name=name, body=found[0], version=found[1])
 
 
-def page(link: Link, kind: str, limit: int, after: str | None) -> list[model.Document]:
+def page(link: RedisClient, kind: str, limit: int, after: str | None) -> list[model.Document]:
     rows = link.run("documents_page", kind, limit, after or "")
     return [model.Document(kind=kind, name=name, body=body, version=n) for name, body, n in rows]
 
 
 def put(
-    link: Link, kind: str, name: str, body: str | None, version: int | None, seconds: float | None
+    link: RedisClient,
+    kind: str,
+    name: str,
+    body: str | None,
+    version: int | None,
+    seconds: float | None,
 ) -> bool:
     return bool(
         link.run(
@@ -34,5 +39,5 @@ def put(
     )
 
 
-def take(link: Link, name: str, amount: float, rate: float, burst: float) -> float:
+def take(link: RedisClient, name: str, amount: float, rate: float, burst: float) -> float:
     return float(link.run("take", name, repr(amount), repr(rate), repr(burst), new_request()))

@@ -14,7 +14,7 @@ from sprat.core.payload import too_much_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.redis.address import Address
+    from sprat.store.redis.address import RedisAddress
 
 # Replies of a server that will answer soon, or of one that is not the right one any more.
 # ASK: a cluster is moving the store's slot. No script has begun, because the key that it declares
@@ -54,7 +54,7 @@ def code_of(error: Exception) -> str:
     return code
 
 
-def translated(error: Exception, address: Address, pool: str = "") -> SpratError:
+def translated(error: Exception, address: RedisAddress, pool: str = "") -> SpratError:
     """An error reply in our words."""
     code, rest = code_of(error), str(error).partition(" ")[2]
     if code == "NOITEM":
@@ -77,7 +77,7 @@ def translated(error: Exception, address: Address, pool: str = "") -> SpratError
     return StoreMismatch(f"the server at {address} answered with an error: {error}")
 
 
-def unreachable(error: BaseException, address: Address) -> StoreUnavailable:
+def unreachable(error: BaseException, address: RedisAddress) -> StoreUnavailable:
     why = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return StoreUnavailable(
         f"the server at {address} cannot be reached ({why}): is it running, is the URL right?"

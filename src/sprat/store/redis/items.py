@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.store.backend import ClaimRef, WorkerRef
-    from sprat.store.redis.client import Link
+    from sprat.store.redis.client import RedisClient
 
 BEYOND = 1 << 50  # the place after the newest item
 AGAIN = 6  # the place of "this is sent again" among the arguments of an exchange
@@ -25,7 +25,7 @@ def new_request() -> str:
     return os.urandom(8).hex()
 
 
-def push(link: Link, pool: str, items: Sequence[model.NewItem]) -> list[str]:
+def push(link: RedisClient, pool: str, items: Sequence[model.NewItem]) -> list[str]:
     if len(items) == 1:
         item_id, data, max_retries, priority, *rest, task = items[0]
         if not any(rest):
@@ -57,7 +57,7 @@ def digest(data: str, task: str | None) -> str:
 
 
 def exchange(
-    link: Link,
+    link: RedisClient,
     pool: str,
     worker: WorkerRef | None,
     *,
@@ -109,7 +109,11 @@ def told_in_full(settlements: Sequence[model.Settlement]) -> list[str | int]:
 
 
 def save(
-    link: Link, claim: ClaimRef, checkpoint: str | None, progress: float | None, note: str | None
+    link: RedisClient,
+    claim: ClaimRef,
+    checkpoint: str | None,
+    progress: float | None,
+    note: str | None,
 ) -> bool:
     fraction = "" if progress is None else repr(progress)
     saved = link.run(
@@ -118,7 +122,7 @@ def save(
     return bool(saved)
 
 
-def release(link: Link, pool: str, worker_id: str, started: Sequence[str] | None) -> int:
+def release(link: RedisClient, pool: str, worker_id: str, started: Sequence[str] | None) -> int:
     return int(link.run("release", pool, worker_id, named(started)))
 
 
@@ -126,20 +130,20 @@ def named(started: Sequence[str] | None) -> str:
     return "null" if started is None else jsontext.dumps(list(started))
 
 
-def steer(link: Link, verb: str, pool: str, item_ids: Sequence[str]) -> int:
+def steer(link: RedisClient, verb: str, pool: str, item_ids: Sequence[str]) -> int:
     return int(link.run("steer", verb, pool, *item_ids))
 
 
-def get(link: Link, item_id: str) -> model.WorkItem:
+def get(link: RedisClient, item_id: str) -> model.WorkItem:
     return item_of(link.run("item", item_id))
 
 
-def pools_of(link: Link, item_ids: Sequence[str]) -> list[str | None]:
+def pools_of(link: RedisClient, item_ids: Sequence[str]) -> list[str | None]:
     return [pool or None for pool in link.run("pools_of", *item_ids)]
 
 
 def page(
-    link: Link, pool: str, status: str | None, limit: int, after: str | None
+    link: RedisClient, pool: str, status: str | None, limit: int, after: str | None
 ) -> list[model.WorkItem]:
     found: list[model.WorkItem] = []
     place: int | None = 0
@@ -152,7 +156,7 @@ def page(
 
 
 def find(
-    link: Link, pool: str, which: model.ItemFilter, limit: int, after: str | None
+    link: RedisClient, pool: str, which: model.ItemFilter, limit: int, after: str | None
 ) -> model.Found:
     filters = {name: value for name, value in which.as_dict().items() if value is not None}
     for name in ("older_seconds", "newer_seconds"):
@@ -164,5 +168,5 @@ def find(
     return model.Found(items=found, after=None if place is None else last)
 
 
-def counts(link: Link, pool: str) -> model.Counts:
+def counts(link: RedisClient, pool: str) -> model.Counts:
     return counts_of(link.run("counts", pool))

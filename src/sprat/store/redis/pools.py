@@ -9,14 +9,14 @@ from sprat.store.redis.rows import micros, signed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.redis.client import Link
+    from sprat.store.redis.client import RedisClient
 
 
-def names(link: Link) -> list[str]:
+def names(link: RedisClient) -> list[str]:
     return sorted(link.ask("SMEMBERS", link.address.tag + ":pools"))
 
 
-def state(link: Link, pool: str) -> model.PoolState:
+def state(link: RedisClient, pool: str) -> model.PoolState:
     settings, version, pause, reason = link.run("pool_state", pool)
     is_timed = pause is not None and pause >= 0
     return model.PoolState(
@@ -29,7 +29,7 @@ def state(link: Link, pool: str) -> model.PoolState:
     )
 
 
-def configure(link: Link, pool: str, settings: str, version: int | None) -> bool:
+def configure(link: RedisClient, pool: str, settings: str, version: int | None) -> bool:
     wanted = "" if version is None else version
     return bool(link.run("configure", pool, settings, wanted, _limits(settings), new_request()))
 
@@ -45,26 +45,26 @@ def _limits(settings: str) -> str:
     return jsontext.dumps(limits)
 
 
-def pause(link: Link, pool: str, seconds: float | None, reason: str | None) -> None:
+def pause(link: RedisClient, pool: str, seconds: float | None, reason: str | None) -> None:
     link.run("pause", pool, "" if seconds is None else micros(seconds), 0, signed(reason))
 
 
-def hold_off(link: Link, pool: str, seconds: float, reason: str | None) -> None:
+def hold_off(link: RedisClient, pool: str, seconds: float, reason: str | None) -> None:
     link.run("pause", pool, micros(seconds), 1, signed(reason))
 
 
-def request_check(link: Link, pool: str, max_workers: int) -> bool:
+def request_check(link: RedisClient, pool: str, max_workers: int) -> bool:
     return bool(link.run("request_check", pool, max_workers, new_request()))
 
 
-def begin_check(link: Link, pool: str) -> None:
+def begin_check(link: RedisClient, pool: str) -> None:
     link.run("begin_check", pool)
 
 
-def purge(link: Link, pool: str, limit: int) -> int:
+def purge(link: RedisClient, pool: str, limit: int) -> int:
     return int(link.run("purge", pool, limit))
 
 
-def delete_pool(link: Link, pool: str, limit: int) -> bool | None:
+def delete_pool(link: RedisClient, pool: str, limit: int) -> bool | None:
     answer = int(link.run("delete_pool", pool, limit))
     return None if answer < 0 else bool(answer)

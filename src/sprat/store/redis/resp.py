@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
     from typing import Any
 
-    from sprat.store.redis.address import Address
+    from sprat.store.redis.address import RedisAddress
 
 CONNECT_SECONDS = 5.0
 REPLY_SECONDS = 30.0  # a server that says nothing for so long is taken for dead
@@ -33,14 +33,14 @@ ReplyError = hiredis.ReplyError
 pack = hiredis.pack_command
 
 
-class Wire:
+class RespConnection:
     """Not thread-safe, and not for two processes."""
 
-    def __init__(self, address: Address, host: tuple[str, int] | None) -> None:
+    def __init__(self, address: RedisAddress, host: tuple[str, int] | None) -> None:
         self._reader = hiredis.Reader(encoding="utf-8", errors="surrogateescape")
         self._socket = _connected(address, host)
 
-    def greet(self, address: Address) -> None:
+    def greet(self, address: RedisAddress) -> None:
         """Log in, choose the database, and show operators who is connected (CLIENT LIST)."""
         commands: list[tuple[str | int, ...]] = []
         password = address.current_password()
@@ -120,7 +120,7 @@ def _name() -> str:
     return f"sprat-{host}-{os.getpid()}"
 
 
-def _connected(address: Address, host: tuple[str, int] | None) -> Any:
+def _connected(address: RedisAddress, host: tuple[str, int] | None) -> Any:
     if address.connect is not None and host is not None:
         plain = _handed_over(address.connect(*host))
         return _secured(plain, address, host[0]) if address.tls else plain
@@ -170,7 +170,7 @@ def refuse_itself(plain: Any) -> None:
         raise ConnectionRefusedError("nobody listens there")
 
 
-def _secured(plain: Any, address: Address, name: str) -> Any:
+def _secured(plain: Any, address: RedisAddress, name: str) -> Any:
     import socket
 
     whole = socket.socket(fileno=plain.detach())
@@ -184,7 +184,7 @@ def _secured(plain: Any, address: Address, name: str) -> Any:
     return secured
 
 
-def _context(address: Address) -> SSLContext:
+def _context(address: RedisAddress) -> SSLContext:
     """Made for each connection: certificates that live for hours are replaced under our feet."""
     import ssl
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from sprat.store.redis.client import Link
+    from sprat.store.redis.client import RedisClient
 
 KINDS = {
     "a": histogram.ARRIVE,
@@ -24,7 +24,7 @@ KINDS = {
 TOLD = ("policy", "direction", "current", "desired", "reason", "inputs")
 
 
-def observe(link: Link, pool: str, group: str | None, window: float) -> model.Snapshot:
+def observe(link: RedisClient, pool: str, group: str | None, window: float) -> model.Snapshot:
     now, counts, held, workers, oldest, due, *state, sums = link.run(
         "observe", pool, group or "", repr(window), int(group == model.NO_GROUP)
     )
@@ -59,7 +59,9 @@ def _summed(parked: Sequence[Any]) -> dict[str, int]:
     return found
 
 
-def record(link: Link, version: int, decision: model.Decision) -> model.RecordedDecision | None:
+def record(
+    link: RedisClient, version: int, decision: model.Decision
+) -> model.RecordedDecision | None:
     needed = () if decision.group is None else (decision.group,)
     asked = {
         "pool": decision.pool,
@@ -90,7 +92,9 @@ def record(link: Link, version: int, decision: model.Decision) -> model.Recorded
     )
 
 
-def decisions(link: Link, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:
+def decisions(
+    link: RedisClient, pool: str, group: str | None, limit: int
+) -> list[model.RecordedDecision]:
     return [
         model.RecordedDecision(
             version=version,
@@ -107,16 +111,16 @@ def decisions(link: Link, pool: str, group: str | None, limit: int) -> list[mode
     ]
 
 
-def stats(link: Link, pool: str, seconds: float) -> model.Stats:
+def stats(link: RedisClient, pool: str, seconds: float) -> model.Stats:
     sums = link.run("history", pool, repr(seconds))
     return histogram.summarise(seconds, [row for _, _, row in _read(sums)])
 
 
-def history(link: Link, pool: str, seconds: float) -> list[model.StatsBucket]:
+def history(link: RedisClient, pool: str, seconds: float) -> list[model.StatsBucket]:
     return histogram.history(_read(link.run("history", pool, repr(seconds))))
 
 
-def totals(link: Link, pool: str) -> model.Totals:
+def totals(link: RedisClient, pool: str) -> model.Totals:
     sums, decisions = link.run("totals", pool)
     return histogram.totals([*(row for _, _, row in _read(sums)), *_decided(decisions)])
 

@@ -11,24 +11,24 @@ from __future__ import annotations
 import os
 import time
 
-from sprat.store.redis.resp import ReplyError, Wire
+from sprat.store.redis.resp import ReplyError, RespConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sprat.store.backend import WorkerRef
-    from sprat.store.redis.client import Link
+    from sprat.store.redis.client import RedisClient
 
 WORK, LEAVE = 1, 2  # what look.lua says
 
 
-class Bell:
+class WakeupChannel:
     """A connection that hears when somebody rings for it. For one thread at a time."""
 
-    def __init__(self, link: Link, worker_id: str) -> None:
+    def __init__(self, link: RedisClient, worker_id: str) -> None:
         self.name = os.urandom(8).hex()
         self.worker_id = worker_id
         self.pid = os.getpid()
-        self._wire: Wire = link.connect()
+        self._wire: RespConnection = link.connect()
         channels = [f"{link.address.tag}:bell:{self.name}"]
         if worker_id:
             channels.append(f"{link.address.tag}:leave:{worker_id}")
@@ -48,18 +48,18 @@ class Bell:
         self._wire.close()
 
 
-class Bells:
+class WakeupChannels:
     """The bells of one store, kept for the next wait."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: RedisClient) -> None:
         self._link = link
-        self._idle: list[Bell] = []
+        self._idle: list[WakeupChannel] = []
 
     def has_one(self) -> bool:
         """Whether to wait costs no new connection."""
         return bool(self._idle)
 
-    def take(self, worker_id: str) -> Bell | None:
+    def take(self, worker_id: str) -> WakeupChannel | None:
         """A bell for this worker; None while there is no way to listen."""
         while self._idle:
             bell = self._idle.pop()
@@ -67,11 +67,11 @@ class Bells:
                 return bell
             bell.close()
         try:
-            return Bell(self._link, worker_id)
+            return WakeupChannel(self._link, worker_id)
         except (OSError, ReplyError):
             return None
 
-    def put(self, bell: Bell) -> None:
+    def put(self, bell: WakeupChannel) -> None:
         self._idle.append(bell)
 
     def close(self) -> None:
@@ -79,12 +79,12 @@ class Bells:
             self._idle.pop().close()
 
 
-class CancelBells:
+class CancelChannels:
     """Descriptors that become readable when a claim of a worker was taken away. For one thread."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: RedisClient) -> None:
         self._link = link
-        self._bells: dict[str, CancelBell] = {}
+        self._bells: dict[str, RedisCancelSignal] = {}
 
     def descriptor(self, worker_id: str) -> int | None:
         """That of this worker's bell; None while there is no way to listen."""
@@ -97,7 +97,7 @@ class CancelBells:
         if self._link.is_away:  # to find that out again could take seconds
             return None
         try:
-            self._bells[worker_id] = bell = CancelBell(self._link, worker_id)
+            self._bells[worker_id] = bell = RedisCancelSignal(self._link, worker_id)
         except (OSError, ReplyError):
             return None
         return bell.wire.fileno()
@@ -113,11 +113,11 @@ class CancelBells:
             self._bells.popitem()[1].wire.close()
 
 
-class CancelBell:
-    def __init__(self, link: Link, worker_id: str) -> None:
+class RedisCancelSignal:
+    def __init__(self, link: RedisClient, worker_id: str) -> None:
         self.pid = os.getpid()
         self.is_broken = False
-        self.wire: Wire = link.connect()
+        self.wire: RespConnection = link.connect()
         self.wire.ask("SUBSCRIBE", f"{link.address.tag}:leave:{worker_id}")
 
     def silence(self) -> None:
@@ -129,7 +129,9 @@ class CancelBell:
             self.is_broken = True
 
 
-def wait(link: Link, bells: Bells, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
+def wait(
+    link: RedisClient, bells: WakeupChannels, pool: str, worker: WorkerRef | None, seconds: float
+) -> bool:
     worker_id, incarnation = ("", None) if worker is None else worker
     who = (pool, worker_id, "" if incarnation is None else incarnation)
     end = time.monotonic() + seconds
@@ -167,6 +169,6 @@ def wait(link: Link, bells: Bells, pool: str, worker: WorkerRef | None, seconds:
             bells.put(bell)
 
 
-def _leave_list(link: Link, pool: str, bell: Bell) -> None:
+def _leave_list(link: RedisClient, pool: str, bell: WakeupChannel) -> None:
     waiter = f"{bell.name}\1{bell.worker_id}"
     link.ask("ZREM", f"{link.address.tag}:pool:{pool}:waiting", waiter)

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.store.backend import ClaimRef, WorkerRef
-    from sprat.store.redis.client import Link
+    from sprat.store.redis.client import RedisClient
 
 # Who beats has to know soon that the store is away: past its lease a job must stop.
 HEARTBEAT_PATIENCE_SECONDS = 0.5
 
 
-def register(link: Link, wanted: model.WorkerRegistration) -> model.WorkerRecord:
+def register(link: RedisClient, wanted: model.WorkerRegistration) -> model.WorkerRecord:
     asked = {
         "worker": wanted.worker_id,
         "pool": wanted.pool_id,
@@ -39,7 +39,7 @@ def register(link: Link, wanted: model.WorkerRegistration) -> model.WorkerRecord
 
 
 def heartbeat(
-    link: Link, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
+    link: RedisClient, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
 ) -> model.Heartbeat:
     merged = jsontext.dumps(pairs(jsontext.loads(metadata) if metadata else {}))
     claims = _claims(holding)
@@ -49,7 +49,7 @@ def heartbeat(
     return model.Heartbeat(status=status, lost=tuple(lost))
 
 
-def lost(link: Link, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+def lost(link: RedisClient, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
     return tuple(link.run("lost", *_claims(holding), patience=HEARTBEAT_PATIENCE_SECONDS))
 
 
@@ -57,16 +57,20 @@ def _claims(holding: Sequence[ClaimRef]) -> list[str]:
     return [part for claim in holding for part in (claim.item_id, claim.token or "")]
 
 
-def keep_alive(link: Link, worker_ids: Sequence[str]) -> int:
+def keep_alive(link: RedisClient, worker_ids: Sequence[str]) -> int:
     return int(link.run("keep_alive", *set(worker_ids), patience=HEARTBEAT_PATIENCE_SECONDS))
 
 
-def touch(link: Link) -> None:
+def touch(link: RedisClient) -> None:
     link.run("touch", patience=HEARTBEAT_PATIENCE_SECONDS)
 
 
 def update_status(
-    link: Link, worker: WorkerRef, status: str, reason: str | None, started: Sequence[str] | None
+    link: RedisClient,
+    worker: WorkerRef,
+    status: str,
+    reason: str | None,
+    started: Sequence[str] | None,
 ) -> bool:
     return bool(link.run("update_status", *_named(worker), status, signed(reason), named(started)))
 
@@ -75,12 +79,12 @@ def _named(worker: WorkerRef) -> tuple[str, str | int]:
     return worker.worker_id, "" if worker.incarnation is None else worker.incarnation
 
 
-def get(link: Link, worker_id: str) -> model.WorkerRecord | None:
+def get(link: RedisClient, worker_id: str) -> model.WorkerRecord | None:
     _, rows = link.run("workers_list", worker_id, "", "")
     return worker_of(rows[0]) if rows else None
 
 
-def find(link: Link, which: model.WorkerFilter) -> list[model.WorkerRecord]:
+def find(link: RedisClient, which: model.WorkerFilter) -> list[model.WorkerRecord]:
     statuses = (which.status,) if isinstance(which.status, str) else which.status
     only_live = statuses is not None and all(status in model.LIVE for status in statuses)
     now, rows = link.run("workers_list", "", which.pool_id or "", int(only_live))
@@ -103,7 +107,7 @@ def _fits(
     return threshold is None or now - worker.last_heartbeat > threshold
 
 
-def reap(link: Link, pool: str | None, threshold: float | None) -> model.Reaped:
+def reap(link: RedisClient, pool: str | None, threshold: float | None) -> model.Reaped:
     patience = "" if threshold is None else micros(threshold)
     reason = leases.why_lost(threshold)
     lost, expired, released, poisoned = link.run("reap", pool or "", patience, reason)

@@ -13,7 +13,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.sqlite.connection import Transaction, WriteTransaction
+    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
 
 BUSY_SECONDS = 30.0  # how long a transaction waits for the file before it gives up
 LONG_SECONDS = 1.0  # a wait that may have made somebody miss a heartbeat
@@ -46,7 +46,7 @@ class Patience:
         tx.run(MARK, (tx.now + seconds,))
         self.was_long = False
 
-    def is_fair(self, tx: Transaction) -> bool:
+    def is_fair(self, tx: SqliteTransaction) -> bool:
         """Whether leases may be judged now."""
         return time.monotonic() >= self._is_fair_at and tx.now >= (tx.run(FAIR_AT).get or 0.0)
 

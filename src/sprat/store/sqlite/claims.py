@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.store.backend import ClaimRef, WorkerRef
-    from sprat.store.sqlite.connection import Transaction, WriteTransaction
+    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
 
 # The worker, the pool, and whether a delayed item is due: all that decides whether to look.
 GATE = """
@@ -197,7 +197,7 @@ def _start(tx: WriteTransaction, claim: ClaimRef) -> bool:
     return False
 
 
-def holds(tx: Transaction, claim: ClaimRef) -> bool:
+def holds(tx: SqliteTransaction, claim: ClaimRef) -> bool:
     return tx.run(HOLDS, (claim.item_id, claim.token)).fetchone() is not None
 
 
@@ -249,7 +249,7 @@ def _end_claim(
     seq: int,
     pool: str,
     group: str,
-    verdict: retry_rules.Verdict,
+    verdict: retry_rules.NextState,
     one: model.Settlement | None,
     error: str | None = None,
 ) -> None:
@@ -336,9 +336,9 @@ def hand_back(tx: WriteTransaction, worker_id: str) -> int:
     return len(rows)
 
 
-def _tally(numbers: Sequence[int]) -> retry_rules.Tally:
+def _tally(numbers: Sequence[int]) -> retry_rules.AttemptCounts:
     attempts, max_retries, ahead, suspect, given_back, transients = numbers
-    return retry_rules.Tally(
+    return retry_rules.AttemptCounts(
         attempts=attempts,
         max_retries=max_retries,
         ahead=ahead,

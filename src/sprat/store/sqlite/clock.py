@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from sprat.store.sqlite.connection import Transaction, WriteTransaction
+    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
 
 SLACK_SECONDS = 2.0  # the wall clock may lead by this much before the store follows
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -48,7 +48,7 @@ def now(run: Callable[..., Any]) -> float:
     return base + time.monotonic()
 
 
-def is_behind(tx: Transaction) -> bool:
+def is_behind(tx: SqliteTransaction) -> bool:
     return time.time() - tx.now > SLACK_SECONDS or tx.run(BOOT).get != boot()
 
 

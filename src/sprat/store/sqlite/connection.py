@@ -13,13 +13,13 @@ import time
 
 import apsw
 
-from sprat.core.counters import Notes, Tally
+from sprat.core.counters import Counters, HeldStatistics
 from sprat.core.errors import SpratError, StoreError, StoreMismatch, StoreUnavailable
 from sprat.store.sqlite import clock, forks, schema
 from sprat.store.sqlite import counters as tally
 from sprat.store.sqlite.busy_handler import BUSY_SECONDS, Patience
 from sprat.store.sqlite.database_file import DatabaseFile
-from sprat.store.sqlite.wakeup import Bell
+from sprat.store.sqlite.wakeup import WakeupFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CHECKPOINT_BYTES = 1 << 22  # of WAL before it is folded into the file; reopening reads all of it
 
 
-class Transaction:
+class SqliteTransaction:
     """What a verb works with: `run` executes a statement, `now` is the store's time.
 
     There is one cursor: running a statement ends the one before it, so its rows have to be
@@ -54,12 +54,12 @@ class Transaction:
         return self.now
 
 
-class WriteTransaction(Transaction):
+class WriteTransaction(SqliteTransaction):
     """Also sums up what happens to items, to be written once at the end."""
 
     __slots__ = ("ends", "rings", "takes", "tally")
 
-    def __init__(self, db: apsw.Connection, cursor: apsw.Cursor, tally: Tally) -> None:
+    def __init__(self, db: apsw.Connection, cursor: apsw.Cursor, tally: Counters) -> None:
         self.db = db
         self.run = cursor.execute
         self.run_many = cursor.executemany
@@ -75,14 +75,14 @@ class Connection:
     def __init__(self, path: str, *, sync_all: bool = False) -> None:
         self.path = os.path.abspath(path)
         self.file = DatabaseFile(self.path)
-        self.bell = Bell(self.path + "-bell")
-        self.cancel_bell = Bell(self.path + "-cancel")
+        self.bell = WakeupFile(self.path + "-bell")
+        self.cancel_bell = WakeupFile(self.path + "-cancel")
         self.patience = Patience(self.path + "-wal")
         self.lock = _thread.allocate_lock()
-        self.notes = Notes()
+        self.notes = HeldStatistics()
         self.touch_at = 0.0  # when a claim has to mark the store: see marks.py
         self.sync_all = sync_all
-        self._tally = Tally()
+        self._tally = Counters()
         self._synced: bool | None = True
         self._inherited: list[apsw.Connection] = []
         self._db: apsw.Connection | None = None
@@ -92,14 +92,17 @@ class Connection:
         self.follow_wall_clock()
 
     def read(
-        self, verb: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+        self,
+        verb: Callable[Concatenate[SqliteTransaction, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> T:
         """Run a verb that only reads; it sees one moment."""
         with self.lock:
             try:
                 db = self._ready(None)
                 self._run("BEGIN")
-                answer = verb(Transaction(db, self._cursor), *args, **kwargs)
+                answer = verb(SqliteTransaction(db, self._cursor), *args, **kwargs)
                 self._run("COMMIT")
             except BaseException as error:
                 self.undo(error)
@@ -189,7 +192,7 @@ class Connection:
 
     def undo(self, error: BaseException) -> None:
         """Roll back; raises a driver's error in our words, the caller raises any other."""
-        self._tally = Tally()
+        self._tally = Counters()
         if self._db is not None and not self._db.get_autocommit():
             self._db.execute("ROLLBACK")
         raise_translated(error, self.path)
@@ -235,8 +238,8 @@ class Connection:
             self._inherited.append(self._db)
             self._db = None
         self.lock = _thread.allocate_lock()
-        self._tally = Tally()
-        self.notes = Notes()  # those that came along are the parent's to write
+        self._tally = Counters()
+        self.notes = HeldStatistics()  # those that came along are the parent's to write
         self.bell.close()
         self.cancel_bell.close()
 

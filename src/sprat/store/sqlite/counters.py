@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.core.counters import Notes
+    from sprat.core.counters import HeldStatistics
     from sprat.store.sqlite.connection import WriteTransaction
 
 ADD_COUNTS = """
@@ -28,6 +28,6 @@ def write_counts(tx: WriteTransaction) -> None:
             tx.run(FIRST_COUNTS, (*key, *row))
 
 
-def write_stats(tx: WriteTransaction, notes: Notes) -> None:
+def write_stats(tx: WriteTransaction, notes: HeldStatistics) -> None:
     if notes or tx.tally.stats:
         tx.run_many(ADD_STATS, notes.rows(tx.tally.stats, tx.now))

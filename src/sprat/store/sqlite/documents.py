@@ -6,7 +6,7 @@ from sprat.core import model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.sqlite.connection import Transaction, WriteTransaction
+    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
 
 NEVER = 9e99
 
@@ -22,12 +22,12 @@ BUCKET = "SELECT tokens, at FROM bucket WHERE name = ?"
 FILL = "INSERT OR REPLACE INTO bucket VALUES (?, ?, ?)"
 
 
-def get(tx: Transaction, kind: str, name: str) -> model.Document | None:
+def get(tx: SqliteTransaction, kind: str, name: str) -> model.Document | None:
     row = tx.run(GET, (kind, name, tx.now)).fetchone()
     return row and model.Document(kind=kind, name=name, body=row[0], version=row[1])
 
 
-def page(tx: Transaction, kind: str, limit: int, after: str | None) -> list[model.Document]:
+def page(tx: SqliteTransaction, kind: str, limit: int, after: str | None) -> list[model.Document]:
     rows = tx.run(PAGE, (kind, after or "", tx.now, limit)).fetchall()
     return [model.Document(kind=kind, name=name, body=body, version=n) for name, body, n in rows]
 

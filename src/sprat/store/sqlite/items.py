@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sprat.store.sqlite.connection import Transaction, WriteTransaction
+    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
 
 WALK_ROWS = 10_000  # looked at by one purge
 
@@ -206,19 +206,19 @@ def _count_pushed(tx: WriteTransaction, pool: str, item: model.NewItem, n: int) 
     tx.rings = True
 
 
-def get(tx: Transaction, item_id: str) -> model.WorkItem:
+def get(tx: SqliteTransaction, item_id: str) -> model.WorkItem:
     row = tx.run(GET, (item_id,)).fetchone()
     if row is None:
         raise UnknownItem(f"the store has no item {item_id!r}")
     return item_of(row)
 
 
-def pools_of(tx: Transaction, item_ids: Sequence[str]) -> list[str | None]:
+def pools_of(tx: SqliteTransaction, item_ids: Sequence[str]) -> list[str | None]:
     return [tx.run(POOL_OF, (item_id,)).get for item_id in item_ids]
 
 
 def page(
-    tx: Transaction, pool: str, status: str | None, limit: int, after: str | None
+    tx: SqliteTransaction, pool: str, status: str | None, limit: int, after: str | None
 ) -> list[model.WorkItem]:
     seq = 0 if after is None else seq_of(tx, after)
     if status is None:
@@ -228,14 +228,14 @@ def page(
     return [item_of(row) for row in rows]
 
 
-def seq_of(tx: Transaction, item_id: str) -> int:
+def seq_of(tx: SqliteTransaction, item_id: str) -> int:
     seq = tx.run(SEQ_OF, (item_id,)).get
     if seq is None:
         raise UnknownItem(f"the store has no item {item_id!r}")
     return int(seq)
 
 
-def counts(tx: Transaction, pool: str, group: str | None = None) -> model.Counts:
+def counts(tx: SqliteTransaction, pool: str, group: str | None = None) -> model.Counts:
     row = tx.run(COUNTS, (pool, group)).get
     numbers = dict(zip(counters.COUNTED, (n or 0 for n in row), strict=True))
     if numbers["delayed"]:
@@ -288,7 +288,7 @@ def unpark(tx: WriteTransaction, pool: str, tasks: Sequence[str]) -> None:
         tx.run(UNPARK, (pool, task, tx.now))
 
 
-def parked(tx: Transaction, pool: str, group: str | None) -> dict[str, int]:
+def parked(tx: SqliteTransaction, pool: str, group: str | None) -> dict[str, int]:
     return dict(tx.run(PARKED, (pool, group)).fetchall())
 
 

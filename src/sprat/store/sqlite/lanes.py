@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.core.model import PoolSettings
-    from sprat.store.sqlite.connection import Transaction, WriteTransaction
+    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
 
     Row = tuple[Any, ...]
 
@@ -59,12 +59,12 @@ def promote(tx: WriteTransaction, pool: str) -> None:
         tx.tally.count(pool, group, counters.DELAYED, -1)
 
 
-def has_any(tx: Transaction, pool: str) -> bool:
+def has_any(tx: SqliteTransaction, pool: str) -> bool:
     """Whether there is a ready item, for any worker."""
     return tx.run(ANY, (pool,)).get is not None
 
 
-def in_order(tx: Transaction, pool: str, n: int) -> list[Row]:
+def in_order(tx: SqliteTransaction, pool: str, n: int) -> list[Row]:
     """Up to n items of a pool without lanes; all but the first may run ahead."""
     return _up_to_alone(tx.run(IN_ORDER, (pool, n)).fetchall())
 
@@ -86,7 +86,7 @@ def _may_run_ahead(row: Row) -> bool:
 class Turns:
     """Whose turn it is, and who is at their limit."""
 
-    def __init__(self, tx: Transaction, pool: str, last: int, settings: PoolSettings) -> None:
+    def __init__(self, tx: SqliteTransaction, pool: str, last: int, settings: PoolSettings) -> None:
         self._tx = tx
         self._pool = pool
         self._last = last
@@ -122,7 +122,7 @@ class Turns:
             self._tx.run(SET_LAST_TURN, (self._pool, self._last))
 
 
-def in_turn(tx: Transaction, pool: str, n: int, groups: set[str], turns: Turns) -> list[Row]:
+def in_turn(tx: SqliteTransaction, pool: str, n: int, groups: set[str], turns: Turns) -> list[Row]:
     """Up to n items of these groups, tenants in turn; all but the first may run ahead."""
     chosen: list[Row] = []
     heads = {
@@ -151,14 +151,14 @@ def _best(heads: dict[tuple[str, str], Row], turns: Turns) -> tuple[str, str] | 
     return min(first, key=lambda lane: (turns.last(lane[0]), heads[lane][SEQ]))
 
 
-def _tenants(tx: Transaction, pool: str) -> Iterator[str]:
+def _tenants(tx: SqliteTransaction, pool: str) -> Iterator[str]:
     tenant: str | None = tx.run(FIRST_TENANT, (pool,)).get
     while tenant is not None:
         yield tenant
         tenant = tx.run(NEXT_TENANT, (pool, tenant)).get
 
 
-def _follower(tx: Transaction, pool: str, row: Row) -> Row | None:
+def _follower(tx: SqliteTransaction, pool: str, row: Row) -> Row | None:
     """The item after this one in its lane."""
     lane = (pool, row[TENANT], row[GROUP], row[PRIORITY])
     found: Row | None = tx.run(FOLLOWER, (*lane, row[SEQ])).fetchone()

@@ -33,8 +33,8 @@ def touch(tx: WriteTransaction) -> float:
 
 
 def _renew(tx: WriteTransaction, marked_at: float) -> None:
-    from sprat.core.leases import Lease, after_gap
+    from sprat.core.leases import LeaseState, after_gap
 
-    live = [Lease.of(row) for row in tx.run(LEASES)]
+    live = [LeaseState.of(row) for row in tx.run(LEASES)]
     renewed = after_gap(live, marked_at=marked_at, now=tx.now)
     tx.run_many(RENEW, [(lease.worker_id, lease.until, lease.renewals) for lease in renewed])

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from sprat.store.sqlite.connection import Transaction, WriteTransaction
+    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
 
 FOREVER = 9e99
 KEEP_WORKERS_SECONDS = 86400.0
@@ -55,11 +55,11 @@ WHERE pool_name = ?1 AND turn < (SELECT turn FROM pool WHERE name = ?1) - ?2
 """
 
 
-def names(tx: Transaction) -> list[str]:
+def names(tx: SqliteTransaction) -> list[str]:
     return [name for (name,) in tx.run(NAMES)]
 
 
-def state(tx: Transaction, pool: str) -> model.PoolState:
+def state(tx: SqliteTransaction, pool: str) -> model.PoolState:
     row = tx.run(STATE, (pool,)).fetchone()
     if row is None:
         return model.PoolState(name=pool, settings=model.PoolSettings())
@@ -72,7 +72,9 @@ def state(tx: Transaction, pool: str) -> model.PoolState:
     )
 
 
-def pause_of(tx: Transaction, paused_until: float | None, reason: str | None) -> dict[str, Any]:
+def pause_of(
+    tx: SqliteTransaction, paused_until: float | None, reason: str | None
+) -> dict[str, Any]:
     """The fields about a pause of PoolState and Snapshot."""
     if paused_until is None or paused_until <= tx.now:  # seldom paused: the clock is not read
         return {"paused": False}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.store.sqlite.busy_handler import Patience
-    from sprat.store.sqlite.connection import Transaction, WriteTransaction
+    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
 
 SCALE_SET = """
 SELECT version, last_up_at, last_down_at, launch_failures, last_launch_failure_at
@@ -90,7 +90,7 @@ DECISION_FIELDS = (
 )
 
 
-def observe(tx: Transaction, pool: str, group: str | None, window: float) -> model.Snapshot:
+def observe(tx: SqliteTransaction, pool: str, group: str | None, window: float) -> model.Snapshot:
     version, last_up, last_down, failures, failed_at = _scale_set(tx, pool, group)
     row = tx.run(POOL, (pool,)).fetchone() or (0, "", None, None)
     has_tenants, settings, *pause = row
@@ -114,7 +114,7 @@ def observe(tx: Transaction, pool: str, group: str | None, window: float) -> mod
     )
 
 
-def _held(tx: Transaction, pool: str, group: str | None, settings: model.PoolSettings) -> int:
+def _held(tx: SqliteTransaction, pool: str, group: str | None, settings: model.PoolSettings) -> int:
     """Counts the ready items of tenants, where limits are set: finished ones are not visited."""
     if not tenant_limits.are_set(settings):
         return 0
@@ -122,19 +122,19 @@ def _held(tx: Transaction, pool: str, group: str | None, settings: model.PoolSet
     return tenant_limits.held(settings, ready, dict(tx.run(lanes.RUNNING, (pool,)).fetchall()))
 
 
-def _oldest(tx: Transaction, pool: str, group: str | None) -> float | None:
+def _oldest(tx: SqliteTransaction, pool: str, group: str | None) -> float | None:
     ready = tx.run(OLDEST, (pool, group)).get
     due = tx.run(OLDEST_DUE, (pool, tx.now, group)).get
     since = [moment for moment in (ready, due) if moment is not None]
     return max(0.0, tx.now - min(since)) if since else None
 
 
-def _next_due(tx: Transaction, pool: str, group: str | None) -> float | None:
+def _next_due(tx: SqliteTransaction, pool: str, group: str | None) -> float | None:
     due = tx.run(NEXT_DUE, (pool, group, tx.now)).get
     return None if due is None else float(due) - tx.now
 
 
-def _scale_set(tx: Transaction, pool: str, group: str | None) -> tuple[Any, ...]:
+def _scale_set(tx: SqliteTransaction, pool: str, group: str | None) -> tuple[Any, ...]:
     row = tx.run(SCALE_SET, (pool, group or "")).fetchone()
     return row if row is not None else (0, None, None, 0, None)
 
@@ -193,7 +193,7 @@ def _drain(tx: WriteTransaction, worker_id: str, reason: str) -> bool:
 
 
 def decisions(
-    tx: Transaction, pool: str, group: str | None, limit: int
+    tx: SqliteTransaction, pool: str, group: str | None, limit: int
 ) -> list[model.RecordedDecision]:
     return [_decision_of(row) for row in tx.run(DECISIONS, (pool, group, limit))]
 

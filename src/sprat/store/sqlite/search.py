@@ -8,7 +8,7 @@ from sprat.store.sqlite.rows import ENDED, LIVE, READY, item_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.sqlite.connection import Transaction
+    from sprat.store.sqlite.connection import SqliteTransaction
 
 FITS = """
     (?4 IS NULL OR status = ?4)
@@ -60,7 +60,7 @@ STATEMENTS = {
 
 
 def find(
-    tx: Transaction, pool: str, wanted: model.ItemFilter, limit: int, after: str | None
+    tx: SqliteTransaction, pool: str, wanted: model.ItemFilter, limit: int, after: str | None
 ) -> model.Found:
     first = BEYOND if wanted.newest else FIRST
     place = first if after is None else seq_of(tx, after)

@@ -13,7 +13,7 @@ from sprat.core.histogram import FINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.sqlite.connection import Transaction, WriteTransaction
+    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
 
 COARSE = 900  # seconds a bucket, after a while
 KEEP_FINE_SECONDS = 2 * 3600
@@ -59,17 +59,17 @@ ON CONFLICT DO UPDATE SET
 FORGET = "DELETE FROM pool_stats WHERE pool_name = ?1 AND width = ?2 AND at < ?3"
 
 
-def stats(tx: Transaction, pool: str, seconds: float) -> model.Stats:
+def stats(tx: SqliteTransaction, pool: str, seconds: float) -> model.Stats:
     rows = tx.run(STATS, (pool, tx.now - seconds - FINE)).fetchall()
     return histogram.summarise(seconds, rows)
 
 
-def history(tx: Transaction, pool: str, seconds: float) -> list[model.StatsBucket]:
+def history(tx: SqliteTransaction, pool: str, seconds: float) -> list[model.StatsBucket]:
     rows = tx.run(HISTORY, (pool, tx.now - seconds)).fetchall()
     return histogram.history((at, width, (*row,)) for at, width, *row in rows)
 
 
-def totals(tx: Transaction, pool: str) -> model.Totals:
+def totals(tx: SqliteTransaction, pool: str) -> model.Totals:
     return histogram.totals(tx.run(TOTALS, (pool, EVER)).fetchall())
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.store.backend import WorkerRef
-    from sprat.store.sqlite.connection import Connection, Transaction
+    from sprat.store.sqlite.connection import Connection, SqliteTransaction
 
 LOOK_AGAIN_SECONDS = 1.0  # a waiter looks this often even if the bell is silent
 
@@ -46,7 +46,7 @@ def wait(connection: Connection, pool: str, worker: WorkerRef | None, seconds: f
         connection.bell.wait(min(left, seen.pause))
 
 
-def look(tx: Transaction, pool: str, worker: WorkerRef | None) -> Look:
+def look(tx: SqliteTransaction, pool: str, worker: WorkerRef | None) -> Look:
     found = tx.run(POOL, (pool,)).fetchone()
     due = tx.run(NEXT_DUE, (pool,)).get
     paused_until = (found[0] if found else None) or 0.0
@@ -70,7 +70,7 @@ def look(tx: Transaction, pool: str, worker: WorkerRef | None) -> Look:
 
 
 def _ready(
-    tx: Transaction, pool: str, has_lanes: int, turn: int, settings: str, capabilities: str
+    tx: SqliteTransaction, pool: str, has_lanes: int, turn: int, settings: str, capabilities: str
 ) -> list[tuple[Any, ...]]:
     """The item that a claim by this worker would get, if there is one."""
     if not has_lanes:
@@ -79,7 +79,7 @@ def _ready(
     return lanes.in_turn(tx, pool, 1, {"", *jsontext.loads(capabilities)}, turns)
 
 
-def _capabilities(tx: Transaction, worker: WorkerRef) -> str | None:
+def _capabilities(tx: SqliteTransaction, worker: WorkerRef) -> str | None:
     """What the worker can do, as JSON; None when it has to leave."""
     row = tx.run(WORKER, (worker.worker_id,)).fetchone()
     if row is None:

@@ -17,7 +17,7 @@ _IN_NONBLOCK = 0x800
 _IN_CLOEXEC = 0x80000
 
 
-class Bell:
+class WakeupFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self._watch = -1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sprat.store.backend import ClaimRef, WorkerRef
     from sprat.store.sqlite.busy_handler import Patience
-    from sprat.store.sqlite.connection import Transaction, WriteTransaction
+    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
 
 GET = f"SELECT {WORKER_COLUMNS} FROM worker_registry WHERE worker_id = ?"
 LIST = f"""
@@ -73,12 +73,12 @@ WHERE pool_name = ?1 AND grp = ?2 AND launch_failures > 0
 NEVER_REGISTERED = "launched, but did not register in time"
 
 
-def get(tx: Transaction, worker_id: str) -> model.WorkerRecord | None:
+def get(tx: SqliteTransaction, worker_id: str) -> model.WorkerRecord | None:
     row = tx.run(GET, (worker_id,)).fetchone()
     return None if row is None else worker_of(row)
 
 
-def find(tx: Transaction, which: model.WorkerFilter) -> list[model.WorkerRecord]:
+def find(tx: SqliteTransaction, which: model.WorkerFilter) -> list[model.WorkerRecord]:
     status = [which.status] if isinstance(which.status, str) else which.status
     stale = which.stale_threshold_seconds
     rows = tx.run(
@@ -126,7 +126,7 @@ def _may_come(row: tuple[Any, ...] | None, worker: model.WorkerRegistration) -> 
     return bool(row[0] == model.STARTING)
 
 
-def _required(tx: Transaction, worker_id: str) -> model.WorkerRecord:
+def _required(tx: SqliteTransaction, worker_id: str) -> model.WorkerRecord:
     record = get(tx, worker_id)
     if record is None:
         raise UnknownWorker(f"worker {worker_id!r} is not registered: register it first")
@@ -148,7 +148,7 @@ def heartbeat(
     return model.Heartbeat(status=row[0], lost=gone)
 
 
-def lost(tx: Transaction, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+def lost(tx: SqliteTransaction, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
     return tuple([claim.item_id for claim in holding if not claims.holds(tx, claim)])
 
 
@@ -158,7 +158,7 @@ def keep_alive(tx: WriteTransaction, worker_ids: Sequence[str]) -> int:
     return int(tx.db.changes())
 
 
-def _state(tx: Transaction, worker_id: str) -> tuple[Any, ...]:
+def _state(tx: SqliteTransaction, worker_id: str) -> tuple[Any, ...]:
     row: tuple[Any, ...] | None = tx.run(STATE, (worker_id,)).fetchone()
     if row is None:
         raise UnknownWorker(f"worker {worker_id!r} is not registered: register it first")
