@@ -15,6 +15,7 @@ import threading
 from flatmachines import DistributedWorkerHooks, HooksRegistry
 from flatmachines.distributed import WorkerRegistration
 
+from sprat.config.settings import has_processor
 from sprat.core import model
 from sprat.core.errors import SpratError
 from sprat.flatmachines import launching
@@ -93,18 +94,16 @@ class SpratHooks(DistributedWorkerHooks):
     def _spawn(self, pool: str, wanted: int, most: int | None, context: Context) -> tuple[str, ...]:
         settings = self.store.pool(pool).state().settings
         config = context.get("worker_config_path")
-        if wanted > 0 and not launching.has_processor(settings) and not config:
+        is_ours = has_processor(settings)
+        if wanted > 0 and not is_ours and not config:
             raise ValueError("worker_config_path required in context for spawn_workers")
-        ids = launching.reserve(self.store, pool, wanted, max_workers=most)
-        if not ids:
-            return ()
-        if launching.has_processor(settings):
+        ids = launching.reserve(self.store, pool, settings, wanted, most=most).launched
+        if ids and is_ours:
             checker.launch(self.store, pool, settings, ids)
-        else:
-            machine = launching.MachineProcess(
-                config=os.path.abspath(str(config)), hooks=self._spec
-            )
-            launching.start_machines(self.store, pool, ids, machine, {})
+        elif ids:
+            path = os.path.abspath(str(config))
+            machine = launching.MachineProcess(config=path, hooks=self._spec)
+            launching.start_machines(self.store, pool, settings, ids, machine=machine, given={})
         return ids
 
     # -- signs of life ----------------------------------------------------------------------

@@ -10,6 +10,7 @@ import tempfile
 
 from flatmachines.actions import InlineInvoker
 
+from sprat.config.settings import has_processor
 from sprat.flatmachines import launching
 from sprat.fleet import checker
 
@@ -49,15 +50,17 @@ class SpratInvoker(InlineInvoker):
 
     def _launch(self, pool: str, machine: launching.MachineProcess, given: Any) -> None:
         settings = self._store.pool(pool).state().settings
-        ids = launching.reserve(self._store, pool, 1)
-        if ids and not launching.has_processor(settings):
-            launching.start_machines(self._store, pool, ids, machine, given)
+        reserved = launching.reserve(self._store, pool, settings, 1)
+        if reserved.launched and not has_processor(settings):
+            launching.start_machines(
+                self._store, pool, settings, reserved.launched, machine=machine, given=given
+            )
             return
         os.unlink(machine.config)
-        if ids:
-            checker.launch(self._store, pool, settings, ids)
+        if reserved.launched:
+            checker.launch(self._store, pool, settings, reserved.launched)
         else:
-            log.info("no worker was launched into %s: it has as many as it may have", pool)
+            log.info("no worker was launched into %s: %s", pool, reserved.reason)
 
 
 def _written(config: Any) -> str:
