@@ -25,12 +25,13 @@ GATHER_SECONDS = 0.2  # a storm of pushes runs a trigger in the loop once in so 
 SAME_MOMENT_SECONDS = 60.0  # in which a pool with as many finished items has not moved
 
 
-def work_added(store: Store, pool: str) -> bool:
+def work_added(store: Store, pool: str, settings: PoolSettings | None = None) -> bool:
     """After a push: start a scaling pass, unless one is on its way or nobody is needed. Does not
     wait for it. A thousand pushes in a row start a few. The items are stored, so the push has
-    succeeded whatever happens here: what goes wrong is logged, and the next pass makes good."""
+    succeeded whatever happens here: what goes wrong is logged, and the next pass makes good.
+    A caller that has just read the pool's settings hands them on."""
     try:
-        settings = store.pool(pool).state().settings
+        settings = settings or store.pool(pool).state().settings
         return settings.start_on_push and _start_pass(store, pool, settings)
     except SpratError as error:
         _log(f"no workers were started for {pool}", error)
