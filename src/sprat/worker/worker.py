@@ -3,7 +3,7 @@
 One loop serves both kinds: with `max_jobs=1` a worker takes one item and leaves, with 0 it goes on
 until it is told to stop or has been idle for too long. The settlement of one job rides on the claim
 of the next: one write per job, or one for many tiny jobs (see ahead.py). attempts.py runs the job.
-While the store cannot be reached the job goes on, and the worker tries again (see contact.py).
+While the store cannot be reached the job goes on, and the worker tries again (see membership.py).
 
 Before a claim the worker looks whether the files of its functions are those that it imported, and
 with the claim whether the pool's settings are those that it started with. If not, it leaves, and is
@@ -22,7 +22,7 @@ from sprat.core import extensions, model
 from sprat.core.errors import StoreUnavailable
 from sprat.core.record import Record
 from sprat.worker.attempt import Attempts
-from sprat.worker.contact import RETRY_SECONDS, Contact
+from sprat.worker.membership import RETRY_SECONDS, Membership
 from sprat.worker.prefetch import Prefetch
 from sprat.worker.processor import settlement
 from sprat.worker.signals import Signals
@@ -91,7 +91,7 @@ class Worker:
         self._processor = processor
         self._settings = settings
         self._version = version
-        self._contact = Contact(
+        self._membership = Membership(
             store,
             pool,
             heartbeat_seconds=settings.heartbeat_seconds,
@@ -103,7 +103,7 @@ class Worker:
             # Two containers may share a host's name, and both be its process 1.
             host=(metadata or {}).get("place") or os.uname().nodename,
             pid=os.getpid(),
-            lease_seconds=self._contact.lease,
+            lease_seconds=self._membership.lease,
             reserved=reserved,
             capabilities=tuple(capabilities),
             tasks=getattr(processor, "tasks", ()),
@@ -116,7 +116,7 @@ class Worker:
             pool,
             processor,
             settings=settings,
-            contact=self._contact,
+            membership=self._membership,
             ahead=self._ahead,
             has_to_stop=lambda: self._signals > 1,
             settled=self._settled,
@@ -132,7 +132,7 @@ class Worker:
     def run(self) -> WorkerReport:
         """Work until there is a reason to leave, and leave."""
         with Signals(self._on_signal):
-            if not self._contact.register(self._registration):
+            if not self._membership.register(self._registration):
                 return self._report(TOLD_TO)
             self._idle_since = time.monotonic()
             try:
@@ -147,7 +147,7 @@ class Worker:
         while True:
             if self._is_told_to_leave():
                 return TOLD_TO
-            if self._contact.status != model.ACTIVE:
+            if self._membership.status != model.ACTIVE:
                 return LOST
             item = self._next()
             if item is not None:
@@ -159,7 +159,7 @@ class Worker:
                 self._idle_since = time.monotonic()
             elif self._has_changed:
                 return CHANGED
-            elif self._contact.status != model.ACTIVE:
+            elif self._membership.status != model.ACTIVE:
                 continue
             elif self._settings.max_jobs == 1:
                 return NO_WORK
@@ -167,7 +167,7 @@ class Worker:
                 return IDLE
 
     def _is_told_to_leave(self) -> bool:
-        return self._signals > 0 or self._contact.status == model.TERMINATING
+        return self._signals > 0 or self._membership.status == model.TERMINATING
 
     def _next(self) -> model.WorkItem | None:
         """The next item taken ahead, or settle what is done and claim more, in one step."""
@@ -180,8 +180,8 @@ class Worker:
         room = self._settings.max_jobs - self._jobs if self._settings.max_jobs else None
         size = self._ahead.size(room)
         asked_at = time.monotonic()
-        answer = self._contact.persist(
-            lambda: self._pool.exchange(self._contact.me, settlements=settlements, claim=size),
+        answer = self._membership.persist(
+            lambda: self._pool.exchange(self._membership.me, settlements=settlements, claim=size),
             signals=2 if settlements else 1,
         )
         if answer is None:
@@ -191,7 +191,7 @@ class Worker:
             self._settled(settlements, answer.settled)
             if not answer.items:
                 self._happened(model.POOL_EMPTY)
-        self._contact.was_claimed(asked_at)
+        self._membership.was_claimed(asked_at)
         item = self._ahead.begin(answer.items)
         is_outdated = self._version is not None and answer.version not in (None, self._version)
         if is_outdated or (item is not None and self._are_files_changed(CLAIM_SECONDS)):
@@ -227,24 +227,24 @@ class Worker:
                 self._idle_since = time.monotonic()
                 return self._is_needed()
             if not self._sleep(min(left, LOOK_UP_SECONDS)):
-                self._contact.wait_sign()  # with work the claim comes first: it is a sign too
+                self._membership.wait_sign()  # with work the claim comes first: it is a sign too
         except StoreUnavailable:
             time.sleep(RETRY_SECONDS)
         return True
 
     def _sleep(self, seconds: float) -> bool:
         end = time.monotonic() + seconds
-        if self._pool.wait(self._contact.me, seconds=seconds):
+        if self._pool.wait(self._membership.me, seconds=seconds):
             return True
         if time.monotonic() < end:
-            self._contact.heartbeat()  # woken without work: it has to leave
+            self._membership.heartbeat()  # woken without work: it has to leave
         return False
 
     def _is_needed(self) -> bool:
         if self._settings.idle_seconds and self._has_work_soon():
             return True
         rule = extensions.load("idle", "is_needed")
-        return bool(rule(self._store, self._pool.name, self._settings, self._contact.me))
+        return bool(rule(self._store, self._pool.name, self._settings, self._membership.me))
 
     def _has_work_soon(self) -> bool:
         """Whether a short pause ends, or a delayed job is due, sooner than a new worker pays."""
@@ -259,12 +259,12 @@ class Worker:
     def _leave(self, left: str) -> None:
         settlements = self._ahead.take_all()
         if settlements:
-            settled = self._contact.persist(lambda: self._pool.settle_many(settlements))
+            settled = self._membership.persist(lambda: self._pool.settle_many(settlements))
             self._settled(settlements, settled or ())
             self._happened(model.POOL_EMPTY)
         end = self._store.workers.update_status
-        self._contact.persist(
-            lambda: end(self._contact.me, model.TERMINATED, reason=left), signals=1
+        self._membership.persist(
+            lambda: end(self._membership.me, model.TERMINATED, reason=left), signals=1
         )
         if left != TOLD_TO:  # who wanted it gone does not want it back
             self._happened(model.WORKER_DONE)
@@ -304,7 +304,7 @@ class Worker:
         is_general = self._throttled >= THROTTLED_IN_A_ROW or item.transients >= 2
         if outcome.throttled or is_general:
             cause = (outcome.error or "throttled").partition("\n")[0]
-            self._contact.persist(lambda: self._pool.hold_off(seconds, reason=cause))
+            self._membership.persist(lambda: self._pool.hold_off(seconds, reason=cause))
 
     def _on_signal(self) -> None:
         self._signals += 1

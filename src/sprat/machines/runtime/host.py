@@ -12,10 +12,10 @@ from sprat.machines.runtime.arguments import Arguments
 from sprat.machines.runtime.hooks import Bound, awaited, bound, enter_directory, of_object
 from sprat.machines.runtime.worker import ClaimLost, Fenced
 from sprat.machines.stepping import Host, MachineFailed, Position, Run, StateTimeout, TimeIsUp
-from sprat.worker.contact import RETRY_SECONDS
 from sprat.worker.handlers import find
 from sprat.worker.job import Job, Stopped
 from sprat.worker.job import run as run_job
+from sprat.worker.membership import RETRY_SECONDS
 from sprat.worker.processor import Outcome, failed, load
 
 TYPE_CHECKING = False

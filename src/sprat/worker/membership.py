@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RETRY_SECONDS = 0.2  # between two tries while the store cannot be reached
 
 
-class Contact:
+class Membership:
     """Used by the worker's loop, and by its heartbeat thread while a job runs in the worker."""
 
     def __init__(
