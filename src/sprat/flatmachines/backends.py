@@ -17,6 +17,7 @@ from flatmachines.work import WorkItem
 
 from sprat.core import model
 from sprat.core.errors import InvalidInput, UnknownWorker
+from sprat.worker.membership import Membership
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class RegistrationBackend:
         *,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
+        self._store = store
         self._workers = store.workers
         self._released = {} if released is None else released
         self._lease = lease_seconds
@@ -61,12 +63,13 @@ class RegistrationBackend:
         self, worker: WorkerRegistration, *, pool_id: str | None = None
     ) -> WorkerRecord:
         """A launch that was reserved under this id becomes a live worker."""
-        return _record(await asyncio.to_thread(self._register, worker, pool_id))
+        return record_of((await asyncio.to_thread(self.join, worker, pool_id)).me)
 
-    def _register(self, worker: WorkerRegistration, pool_id: str | None) -> model.WorkerRecord:
+    def join(self, worker: WorkerRegistration, pool_id: str | None) -> Membership:
         known = self._workers.get(worker.worker_id)
         reserved = known is not None and known.status == model.STARTING
-        return self._workers.register(
+        member = Membership(
+            self._store,
             model.WorkerRegistration(
                 worker_id=worker.worker_id,
                 pool_id=known.pool_id if known is not None and reserved else pool_id,
@@ -75,8 +78,10 @@ class RegistrationBackend:
                 capabilities=tuple(worker.capabilities or ()),
                 lease_seconds=self._lease,
                 reserved=reserved,
-            )
+            ),
         )
+        member.register()
+        return member
 
     async def heartbeat(self, worker_id: str, metadata: Mapping[str, Any] | None = None) -> None:
         await asyncio.to_thread(self._workers.heartbeat, worker_id, metadata)
@@ -95,7 +100,7 @@ class RegistrationBackend:
 
     async def get(self, worker_id: str) -> WorkerRecord | None:
         found = await asyncio.to_thread(self._workers.get, worker_id)
-        return None if found is None else _record(found)
+        return None if found is None else record_of(found)
 
     async def list(
         self,
@@ -108,7 +113,7 @@ class RegistrationBackend:
             capability=which.capability,
             stale_threshold_seconds=which.stale_threshold_seconds,
         )
-        return [_record(worker) for worker in found]
+        return [record_of(worker) for worker in found]
 
 
 class WorkBackend:
@@ -178,7 +183,7 @@ class FlatWorkPool:
         return freed + self._released.pop(worker_id, 0)
 
 
-def _record(worker: model.WorkerRecord) -> WorkerRecord:
+def record_of(worker: model.WorkerRecord) -> WorkerRecord:
     return WorkerRecord(
         worker_id=worker.worker_id,
         status=worker.status,

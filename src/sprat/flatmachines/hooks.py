@@ -19,8 +19,9 @@ from sprat.config.settings import has_processor
 from sprat.core import model
 from sprat.core.errors import SpratError
 from sprat.flatmachines import launching
-from sprat.flatmachines.backends import LEASE_SECONDS, Backends
+from sprat.flatmachines.backends import LEASE_SECONDS, Backends, record_of
 from sprat.fleet import checker
+from sprat.worker.membership import Membership
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ class SpratHooks(DistributedWorkerHooks):
         super().__init__(registration=self._backends.registration, work=self._backends.work)
         self.store = store
         self._spec = hooks  # "module:function", for machines that are started from here
-        self._lease = lease_seconds
         self._pulses: dict[str, threading.Event] = {}
 
     async def _get_pool_state(self, context: Context) -> Context:
@@ -60,12 +60,14 @@ class SpratHooks(DistributedWorkerHooks):
             pid=os.getpid(),
             capabilities=context.get("capabilities", []),
         )
-        record = await self._backends.registration.register(about, pool_id=_pool(context))
+        join = self._backends.registration.join
+        member = await asyncio.to_thread(join, about, _pool(context))
+        record = record_of(member.me)
         context.update(
             worker_id=record.worker_id, status=record.status, registered_at=record.started_at
         )
-        if record.status == model.ACTIVE:
-            self._begin_pulse(worker_id)
+        if member.status == model.ACTIVE:
+            self._begin_pulse(member)
         return context
 
     async def _deregister_worker(self, context: Context) -> Context:
@@ -108,23 +110,24 @@ class SpratHooks(DistributedWorkerHooks):
 
     # -- signs of life ----------------------------------------------------------------------
 
-    def _begin_pulse(self, worker_id: str) -> None:
+    def _begin_pulse(self, member: Membership) -> None:
+        worker_id = member.me.worker_id
         self._end_pulse(worker_id)
         over = self._pulses[worker_id] = threading.Event()
-        threading.Thread(target=self._pulse, args=(worker_id, over), daemon=True).start()
-
-    def _pulse(self, worker_id: str, over: threading.Event) -> None:
-        while not over.wait(self._lease / 4):
-            try:
-                if self.store.workers.heartbeat(worker_id).status in model.ENDED:
-                    return
-            except SpratError:
-                pass  # the store cannot be reached now; the lease lasts for three more tries
+        threading.Thread(target=_pulse, args=(member, over), daemon=True).start()
 
     def _end_pulse(self, worker_id: str | None) -> None:
         over = self._pulses.pop(worker_id or "", None)
         if over is not None:
             over.set()
+
+
+def _pulse(member: Membership, over: threading.Event) -> None:
+    while member.status not in model.ENDED and not over.wait(member.until_due()):
+        try:
+            member.heartbeat()
+        except SpratError:
+            pass  # the store cannot be reached now: it is tried again soon
 
 
 class _Registry(HooksRegistry):

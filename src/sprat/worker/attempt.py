@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 LOOK_UP_SECONDS = 0.5  # a second signal is noticed within this
 CANCEL_SECONDS = 0.1  # a job that runs longer than this is watched for a cancel
 POLL_SECONDS = 0.15  # between two looks, where the store has no bell for it
-SAFE_PART_OF_LEASE = 0.8  # with `on_lost_contact: stop` a job ends after this part of its lease
 
 
 class Attempts:
@@ -49,18 +48,15 @@ class Attempts:
         settings: model.PoolSettings,
         membership: Membership,
         ahead: Prefetch,
-        has_to_stop: Callable[[], bool],
         settled: Settled,
     ) -> None:
-        """`has_to_stop`: whether the worker has to leave at once. `settled` gets the store's
-        answers to what was settled beside a job."""
+        """`settled` gets the store's answers to what was settled beside a job."""
         self._store = store
         self._pool = store.pool(pool)
         self._processor = processor
         self._settings = settings
         self._membership = membership
         self._ahead = ahead
-        self._has_to_stop = has_to_stop
         self._settled = settled
         self._pulse: HeartbeatThread | None = None
         self._current: model.WorkItem | None = None  # the job that the pulse beats beside
@@ -105,7 +101,7 @@ class Attempts:
             if limit is not None and time.monotonic() >= began + limit:
                 child.kill()
                 return Outcome(ok=False, error=stopped_after(limit))
-            if self._has_to_stop() or self._is_out_of_contact():
+            if self._has_to_stop:
                 child.kill()
                 self.hand_back(item)
                 return None
@@ -144,7 +140,7 @@ class Attempts:
             pulse.finish()
             if str(why):
                 return Outcome(ok=False, error=str(why))
-            if self._has_to_stop() or self._is_out_of_contact():
+            if self._has_to_stop:
                 self.hand_back(item)
             return None
         finally:
@@ -173,7 +169,7 @@ class Attempts:
         item = self._current
         if item is None or not self._membership.is_due():
             return True
-        return self._membership.holds(item) and not self._is_out_of_contact()
+        return self._membership.holds(item) and not self._membership.is_out_of_contact
 
     def _let_go(self) -> None:
         settlements = self._ahead.take_all()
@@ -187,7 +183,7 @@ class Attempts:
             return self._membership.holds(item)
         return self._membership.still_holds(ClaimRef.of((item.id, item.token)))
 
-    def _is_out_of_contact(self) -> bool:
-        """Whether the job has to end because the store is away."""
-        stops = self._settings.on_lost_contact == "stop"
-        return stops and self._membership.is_lost_for(SAFE_PART_OF_LEASE)
+    @property
+    def _has_to_stop(self) -> bool:
+        """Whether the job has to be handed back now."""
+        return self._membership.signals > 1 or self._membership.is_out_of_contact

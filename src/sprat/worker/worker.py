@@ -2,8 +2,8 @@
 
 One loop serves both kinds: with `max_jobs=1` a worker takes one item and leaves, with 0 it goes on
 until it is told to stop or has been idle for too long. The settlement of one job rides on the claim
-of the next: one write per job, or one for many tiny jobs (see ahead.py). attempts.py runs the job.
-While the store cannot be reached the job goes on, and the worker tries again (see membership.py).
+of the next: one write per job, or one for many tiny jobs (see prefetch.py). attempt.py runs the
+job. While the store cannot be reached the job goes on, and the worker tries again (membership.py).
 
 Before a claim the worker looks whether the files of its functions are those that it imported, and
 with the claim whether the pool's settings are those that it started with. If not, it leaves, and is
@@ -15,14 +15,13 @@ back at once.
 
 from __future__ import annotations
 
-import os
 import time
 
 from sprat.core import extensions, model
 from sprat.core.errors import StoreUnavailable
 from sprat.core.record import Record
 from sprat.worker.attempt import Attempts
-from sprat.worker.membership import RETRY_SECONDS, Membership
+from sprat.worker.membership import RETRY_SECONDS, Membership, registration
 from sprat.worker.prefetch import Prefetch
 from sprat.worker.processor import settlement
 from sprat.worker.signals import Signals
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.store.store import Store
+    from sprat.worker.observer import WorkerObserver
     from sprat.worker.processor import Outcome, Processor
 
 LOOK_UP_SECONDS = 0.5  # an idle worker notices a signal within this
@@ -84,6 +84,7 @@ class Worker:
         reserved: bool = False,
         capabilities: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
+        observers: Sequence[WorkerObserver] = (),
     ) -> None:
         """`version` is that of the settings; None: the worker does not look for changes."""
         self._store = store
@@ -91,23 +92,21 @@ class Worker:
         self._processor = processor
         self._settings = settings
         self._version = version
+        self._observers = tuple(observers)
         self._membership = Membership(
             store,
-            pool,
-            heartbeat_seconds=settings.heartbeat_seconds,
-            signals=lambda: self._signals,
-        )
-        self._registration = model.WorkerRegistration(
-            worker_id=worker_id,
-            pool_id=pool,
-            # Two containers may share a host's name, and both be its process 1.
-            host=(metadata or {}).get("place") or os.uname().nodename,
-            pid=os.getpid(),
-            lease_seconds=self._membership.lease,
-            reserved=reserved,
-            capabilities=tuple(capabilities),
-            tasks=getattr(processor, "tasks", ()),
-            metadata=metadata or {},
+            registration(
+                worker_id,
+                pool,
+                settings.heartbeat_seconds,
+                # Two containers may share a host's name, and both be its process 1.
+                host=(metadata or {}).get("place"),
+                reserved=reserved,
+                capabilities=tuple(capabilities),
+                tasks=getattr(processor, "tasks", ()),
+                metadata=metadata or {},
+            ),
+            on_lost_contact=settings.on_lost_contact,
         )
         here = settings.isolation == "none"
         self._ahead = Prefetch(settings.claim_ahead if here else 1)
@@ -118,10 +117,8 @@ class Worker:
             settings=settings,
             membership=self._membership,
             ahead=self._ahead,
-            has_to_stop=lambda: self._signals > 1,
             settled=self._settled,
         )
-        self._signals = 0
         self._idle_since = self._looked_at = time.monotonic()
         self._has_changed = False
         self._throttled = 0  # jobs in a row
@@ -132,20 +129,24 @@ class Worker:
     def run(self) -> WorkerReport:
         """Work until there is a reason to leave, and leave."""
         with Signals(self._on_signal):
-            if not self._membership.register(self._registration):
-                return self._report(TOLD_TO)
+            if not self._membership.register():
+                return self.report(TOLD_TO)
             self._idle_since = time.monotonic()
+            for observer in self._observers:
+                observer.began()
             try:
                 left = self._work()
             finally:
                 self._attempts.end()
+                for observer in self._observers:
+                    observer.ended()
             if left != LOST:
                 self._leave(left)
-            return self._report(left)
+            return self.report(left)
 
     def _work(self) -> str:
         while True:
-            if self._is_told_to_leave():
+            if self.is_told_to_leave:
                 return TOLD_TO
             if self._membership.status != model.ACTIVE:
                 return LOST
@@ -155,7 +156,7 @@ class Worker:
                     self._ahead.settle(settled)
                 self._jobs += 1
                 if self._jobs == self._settings.max_jobs:
-                    return TOLD_TO if self._is_told_to_leave() else ENOUGH
+                    return TOLD_TO if self.is_told_to_leave else ENOUGH
                 self._idle_since = time.monotonic()
             elif self._has_changed:
                 return CHANGED
@@ -166,8 +167,13 @@ class Worker:
             elif not self._wait():
                 return IDLE
 
-    def _is_told_to_leave(self) -> bool:
-        return self._signals > 0 or self._membership.status == model.TERMINATING
+    @property
+    def is_told_to_leave(self) -> bool:
+        return self._membership.is_told_to_leave
+
+    def unsettled(self) -> list[model.Settlement]:
+        """What it has finished and could not store."""
+        return self._ahead.take()
 
     def _next(self) -> model.WorkItem | None:
         """The next item taken ahead, or settle what is done and claim more, in one step."""
@@ -218,6 +224,9 @@ class Worker:
     def _settled(self, settlements: Sequence[model.Settlement], accepted: Sequence[bool]) -> None:
         """The store's answer: a result whose claim was lost meanwhile is refused."""
         self._refused += len(accepted) - sum(accepted)
+        for observer in self._observers:
+            for settled, is_accepted in zip(settlements, accepted, strict=False):
+                observer.settled(settled, is_accepted)
 
     def _wait(self) -> bool:
         """Sleep until there may be work; False when this worker has been idle for too long."""
@@ -262,19 +271,17 @@ class Worker:
             settled = self._membership.persist(lambda: self._pool.settle_many(settlements))
             self._settled(settlements, settled or ())
             self._happened(model.POOL_EMPTY)
-        end = self._store.workers.update_status
-        self._membership.persist(
-            lambda: end(self._membership.me, model.TERMINATED, reason=left), signals=1
-        )
+        self._membership.persist(lambda: self._membership.leave(model.TERMINATED, left), signals=1)
         if left != TOLD_TO:  # who wanted it gone does not want it back
             self._happened(model.WORKER_DONE)
 
     def _happened(self, event: str) -> None:
         self._store.happened(event, self._pool.name, self._settings)
 
-    def _report(self, left: str) -> WorkerReport:
+    def report(self, left: str) -> WorkerReport:
+        """What it has done so far."""
         return WorkerReport(
-            worker_id=self._registration.worker_id,
+            worker_id=self._membership.registration.worker_id,
             jobs=self._jobs,
             failed=self._failed,
             refused=self._refused,
@@ -285,6 +292,14 @@ class Worker:
 
     def _process(self, item: model.WorkItem) -> model.Settlement | None:
         """Run the job; its settlement, or None when the claim was lost meanwhile."""
+        for observer in self._observers:
+            observer.job_began(item)
+        settled = self._attempt(item)
+        for observer in self._observers:
+            observer.job_ended(item, settled)
+        return settled
+
+    def _attempt(self, item: model.WorkItem) -> model.Settlement | None:
         outcome, seconds = self._attempts.run(item)
         if outcome is None:
             return None
@@ -307,6 +322,8 @@ class Worker:
             self._membership.persist(lambda: self._pool.hold_off(seconds, reason=cause))
 
     def _on_signal(self) -> None:
-        self._signals += 1
-        if self._signals > 1:
+        self._membership.signals += 1
+        for observer in self._observers:
+            observer.signalled(self._membership.signals)
+        if self._membership.signals > 1:
             self._attempts.stop_now()

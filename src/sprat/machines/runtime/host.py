@@ -15,7 +15,6 @@ from sprat.machines.stepping import Host, MachineFailed, Position, Run, StateTim
 from sprat.worker.handlers import find
 from sprat.worker.job import Job, Stopped
 from sprat.worker.job import run as run_job
-from sprat.worker.membership import RETRY_SECONDS
 from sprat.worker.processor import Outcome, failed, load
 
 TYPE_CHECKING = False
@@ -147,7 +146,7 @@ class MachineHost(Host):
             self.member.beat()
         pauses = [LOOK_UP_SECONDS, self._limits.left()]
         if self.member is not None and self.member.is_registered:
-            pauses.append(self.member.until_beat)
+            pauses.append(self.member.until_due())
         return min(pause for pause in pauses if pause is not None)
 
     # -- what states do ---------------------------------------------------------------------
@@ -237,7 +236,7 @@ class MachineHost(Host):
                 why.append(error)
                 return False
 
-        pulse = HeartbeatThread(beat, pause=lambda: max(member.until_beat, RETRY_SECONDS))
+        pulse = HeartbeatThread(beat, pause=member.until_due)
         pulse.start()
         try:
             pulse.begin()
