@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from flatmachines.distributed import WorkerFilter, WorkerRecord, WorkerRegistration
 from flatmachines.work import WorkItem
 
 from sprat.core import model
 from sprat.core.errors import InvalidInput, UnknownWorker
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
 from sprat.worker.membership import Membership
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from sprat.store.pool import WorkPool
-    from sprat.store.store import Store
 
 # flatmachines sends heartbeats between states, and takes who sent none for a minute for stale.
 LEASE_SECONDS = 120.0

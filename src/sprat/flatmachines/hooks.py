@@ -11,6 +11,7 @@ import asyncio
 import os
 import socket
 import threading
+from typing import Any
 
 from flatmachines import DistributedWorkerHooks, HooksRegistry
 from flatmachines.distributed import WorkerRegistration
@@ -21,15 +22,10 @@ from sprat.core.errors import SpratError
 from sprat.flatmachines import launching
 from sprat.flatmachines.backends import LEASE_SECONDS, Backends, record_of
 from sprat.fleet import checker
+from sprat.store.store import Store
 from sprat.worker.membership import Membership
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from sprat.store.store import Store
-
-    Context = dict[str, Any]
+Context = dict[str, Any]
 
 
 class SpratHooks(DistributedWorkerHooks):

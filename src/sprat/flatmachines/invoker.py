@@ -7,18 +7,14 @@ import json
 import logging
 import os
 import tempfile
+from typing import Any
 
 from flatmachines.actions import InlineInvoker
 
 from sprat.config.settings import has_processor
 from sprat.flatmachines import launching
 from sprat.fleet import checker
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from sprat.store.store import Store
+from sprat.store.store import Store
 
 log = logging.getLogger("sprat")
 

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sprat.core import jsontext
+from sprat.core.model import PoolSettings
 from sprat.core.record import Record
 from sprat.fleet import checker, reservation
+from sprat.fleet.decide import Decided
 from sprat.launchers.process.launcher import environment, run_apart
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from sprat.core.model import PoolSettings
-    from sprat.fleet.decide import Decided
-    from sprat.store.store import Store
+from sprat.store.store import Store
 
 POLICY = "flatmachines"
 
