@@ -23,7 +23,7 @@ from sprat.store.pool import WorkPool
 from sprat.store.store import Store
 from sprat.worker.membership import Membership
 
-# flatmachines sends heartbeats between states, and takes who sent none for a minute for stale.
+# flatmachines sends heartbeats between states, and a worker is stale after a minute without one.
 LEASE_SECONDS = 120.0
 OPTIONS = ("max_retries", "max_attempts", "priority", "delay", "tenant", "group", "key", "backlog")
 

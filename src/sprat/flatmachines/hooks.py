@@ -127,7 +127,7 @@ def _pulse(member: Membership, over: threading.Event) -> None:
 
 
 class _Registry(HooksRegistry):
-    """Names that nobody registered mean the standard actions."""
+    """Names that are not registered mean the standard actions."""
 
     def __init__(self, store: Store, hooks: str | None) -> None:
         super().__init__()

@@ -1,7 +1,6 @@
 """The checker: one scaling pass. Reap, observe, decide, record, launch; then it is over.
 
-Anybody may run it, any number at the same time: recording is a compare-and-set, so of all who
-decide on the same observation one wins, and the others look again.
+Any process may run it, and any number of them at the same time (see decide.py).
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ def check(
     takes_any: bool = False,
 ) -> Checked:
     """Run one pass and start the workers that it decided on. A dry run changes nothing. With a
-    group, only the work and the workers of that group count, and who is launched belongs to it;
-    a group that `takes_any` counts the work without a group too."""
+    group, only the work and the workers of that group count, and new workers belong to it; a group
+    that `takes_any` counts the work without a group too."""
     settings = settings or store.pool(pool).state().settings
     settings = limited(settings, max_workers, min_workers)
     if dry_run:
@@ -80,8 +79,8 @@ def tend(
     group: str | None = None,
 ) -> None:
     """Ask the launcher what it knows of the pool's workers (those of another group may be in
-    another place): who is gone, or will never come, frees slot and items now instead of when a
-    deadline has passed."""
+    another place): a worker that is gone, or will never come, frees its slot and items now instead
+    of when a deadline has passed."""
     if launcher is None and settings.launcher == "process":
         return  # a nest sees its workers end
     alive = store.workers.list(status=model.LIVE, pool_id=pool, capability=group)
@@ -114,7 +113,7 @@ def decide(
     *,
     takes_any: bool = False,
 ) -> Checked:
-    """A pass without its last step: the reservations are made, somebody has to start them."""
+    """A pass without its last step: the reservations are made, and the caller starts them."""
     store.backend.begin_check(pool)
     decided = decide_and_record(store, pool, settings, group=group, takes_any=takes_any)
     if decided.is_hold and room_left(decided.snapshot) == 0:

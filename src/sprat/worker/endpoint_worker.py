@@ -2,7 +2,7 @@
 
 It works like any other. What is different: it tells its address when it registers, and when it
 was forgotten (removed, or out of touch for longer than its lease) it does not leave but registers
-again, with what it finished meanwhile. A job that is somebody else's by then has been stopped
+again, with what it finished meanwhile. A job that another worker has by then was stopped
 before, as soon as a heartbeat said so or none came through.
 """
 
@@ -54,7 +54,7 @@ class EndpointRegistration(WorkerObserver):
 
     def run(self, client: Client | None) -> WorkerReport:
         """Work until there is a reason to leave other than having been forgotten. Without an
-        orchestrator nobody is there to forget it: it works as any other."""
+        orchestrator it works as any other."""
         self._health.start()
         self._say(f"health at {self.url}/health")
         try:

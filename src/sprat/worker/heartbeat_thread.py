@@ -71,7 +71,7 @@ class HeartbeatThread:
         self._may_stop = self._is_main
 
     def finish(self) -> None:
-        """It is over. Whoever catches Stopped calls it again: it may have been raised in here."""
+        """It is over. To be called again where Stopped is caught: it may have been raised in here."""
         self._may_stop = False
         self._end = None
 
@@ -106,7 +106,7 @@ class HeartbeatThread:
         try:
             self._quiet.release()
         except RuntimeError:
-            pass  # somebody did already
+            pass  # it was done already
 
     def _run(self) -> None:
         try:
@@ -132,7 +132,7 @@ class HeartbeatThread:
             return False
 
     def _slept(self, seconds: float) -> bool:
-        """Whether the pause was over before somebody stirred."""
+        """Whether the pause was over before it was stirred."""
         self._next_at = time.monotonic() + seconds
         stirred = self._quiet.acquire(timeout=seconds)
         return not stirred and not self._over

@@ -39,7 +39,7 @@ class Job:
 
     @property
     def fence(self) -> int:
-        """Grows with every claim of this item: whoever you write to can refuse a smaller one."""
+        """Grows with every claim of this item: a service can refuse a write with a smaller one."""
         return self.item.epoch
 
     @property

@@ -97,7 +97,7 @@ class Standby(WorkerObserver):
         return False
 
     def _places(self) -> list[str]:
-        """Those that nobody has taken yet and that are meant for us, oldest first."""
+        """Those that are meant for us and not taken yet, oldest first."""
         return [
             worker.worker_id
             for worker in self._live()
@@ -119,8 +119,8 @@ class Standby(WorkerObserver):
         return self._was_active
 
     def _bury(self) -> None:
-        """Whoever is said to work in this place was killed with its container: it is ours now.
-        Where our key is not good enough to say so, its lease does."""
+        """Mark the worker that is registered in this place as lost: it was killed with its
+        container. Where our key does not allow that, its lease ends it."""
         for worker in self._live():
             if self._place is not None and worker.metadata.get("place") == self._place:
                 why = "its container was started again"

@@ -334,7 +334,7 @@ class MachineHost(Host):
         return self._process(processor, item, settings.isolation)
 
     def use(self, processor: Processor, settings: PoolSettings) -> None:
-        """Take this for the pool's processor: somebody has loaded it already."""
+        """Take this for the pool's processor: it is loaded already."""
         self._loaded = (processor, settings)
 
     def _process(self, processor: Processor, item: WorkItem, isolation: str) -> Any:
