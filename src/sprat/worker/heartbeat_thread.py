@@ -71,7 +71,7 @@ class HeartbeatThread:
         self._may_stop = self._is_main
 
     def finish(self) -> None:
-        """It is over. To be called again where Stopped is caught: it may have been raised in here."""
+        """It is over. Call it again where Stopped is caught: it may have been raised in here."""
         self._may_stop = False
         self._end = None
 

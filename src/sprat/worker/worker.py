@@ -86,7 +86,8 @@ class Worker:
         metadata: Mapping[str, Any] | None = None,
         observers: Sequence[WorkerObserver] = (),
     ) -> None:
-        """`version` is that of the settings; None: the worker does not look for changes."""
+        """`version` is that of the settings; None: the worker does not look for changes. The
+        observers are called in their order."""
         self._store = store
         self._pool = store.pool(pool)
         self._processor = processor
