@@ -13,7 +13,8 @@ from processes import beside, hear
 
 import sprat
 from sprat.core.errors import NotClaimedHere
-from sprat.flatmachines import Backends, SpratHooks
+from sprat.flatmachines import Backends, SpratHooks, launching
+from sprat.fleet import checker
 
 MACHINE = Path(__file__).parent / "job_worker.yml"
 
@@ -96,3 +97,58 @@ def test_a_late_result_is_logged_as_a_lost_claim(
         asyncio.run(Backends(store).work.pool("papers").complete(item.id, "late"))
         assert "its claim was lost" in caplog.text
         assert store.get(item.id).status == "pending"
+
+
+# -- launching ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which kind of worker was started: the pool's own, or the machine that was asked for."""
+    kinds: list[str] = []
+    monkeypatch.setattr(checker, "launch", lambda *_: kinds.append("own"))
+    monkeypatch.setattr(launching, "start_machines", lambda *_, **__: kinds.append("machine"))
+    return kinds
+
+
+def spawn(store: sprat.Store, wanted: int = 1, **context: object) -> list[str]:
+    about = {"pool_id": "papers", "workers_to_spawn": wanted, **context}
+    after = asyncio.run(SpratHooks(store)._spawn_workers(about))
+    return list(after["spawned_ids"])
+
+
+PROCESSORS: list[dict[str, Any]] = [
+    {"handler": "m:f"},
+    {"command": ["true"]},
+    {"machine": "job.yml"},
+]
+
+
+@pytest.mark.parametrize("processor", PROCESSORS, ids=lambda p: next(iter(p)))
+def test_a_pool_with_a_processor_of_any_kind_gets_its_own_workers(
+    url: str, processor: dict[str, Any], launched: list[str]
+) -> None:
+    with sprat.open_store(url) as store:
+        store.pool("papers").configure(**processor)
+        assert len(spawn(store)) == 1
+        assert len(spawn(store, worker_config_path="m.yml")) == 1
+    assert launched == ["own", "own"]
+
+
+def test_a_pool_without_a_processor_gets_the_machine_that_was_asked_for(
+    url: str, launched: list[str]
+) -> None:
+    with sprat.open_store(url) as store:
+        with pytest.raises(ValueError, match="worker_config_path required"):
+            spawn(store)
+        assert len(spawn(store, worker_config_path="m.yml")) == 1
+    assert launched == ["machine"]
+
+
+def test_no_worker_is_spawned_right_after_a_failed_launch(url: str, launched: list[str]) -> None:
+    with sprat.open_store(url) as store:
+        store.pool("papers").configure(handler="m:f")
+        checker.give_up(store, spawn(store), "no room")
+        assert spawn(store, 3) == []
+        [decision] = store.pool("papers").decisions()
+        assert decision.reason == "flatmachines asked for 1: 0 workers, at most 10"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from rooms import machine, run
 from worlds import World
 
-from sprat.core.model import WorkerRegistration
+from sprat.core import machine_load
+from sprat.core.model import POLICY_NOTES, WorkerRegistration
+from sprat.fleet import checker
 from sprat.machines.library import OURS, Library, load
 from sprat.machines.runtime.host import Given
 from sprat.machines.runtime.running import Execution
+from sprat.scaling import policies
 from sprat.store.store import Store
 
 # A worker of one job, in the shape of the source document.
@@ -202,6 +206,41 @@ def test_what_the_policy_would_launch_is_calculated(store: Store) -> None:
     """
     assert run(store, text, {"pool_id": "p", "max_workers": 3}) == 3
     assert run(store, text, {"pool_id": "p"}) == 10
+
+
+CALCULATED = """
+states:
+  start: {type: initial, action: calculate_spawn,
+    output_to_context: {o: "{{ output }}"},
+    transitions: [{to: end}]}
+  end: {type: final, output: "{{ context.o }}"}
+"""
+
+
+def test_a_composed_checker_decides_as_a_pass_does_where_something_was_learned(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`slo` has measured that a start takes a minute, which is less than jobs may wait."""
+    monkeypatch.setattr(machine_load, "saturation", lambda: None)
+    pool = store.pool("p")
+    pool.configure(policy_options={"wait_seconds": 600}, max_workers=50)
+    pool.push_many(range(30))
+    notes = json.dumps({"starts": [60.0] * 5, "starts_at": 1.0})
+    store.backend.put(POLICY_NOTES, "p/", notes, None, None)
+    learned = checker.check(store, "p", dry_run=True)
+    unlearned = policies.decide(pool.observe(), pool.state().settings)
+    assert learned.spawned < unlearned.launch
+    calculated = run(store, CALCULATED, {"pool_id": "p"})
+    assert calculated["workers_to_spawn"] == learned.spawned
+
+
+def test_a_composed_checker_takes_notes_for_its_next_run(store: Store) -> None:
+    store.pool("p").configure(policy_options={"wait_seconds": 5, "cold_start_seconds": 30})
+    store.pool("p").push_many(range(3))
+    run(store, CALCULATED, {"pool_id": "p"})
+    notes = store.backend.document(POLICY_NOTES, "p/")
+    assert notes is not None
+    assert "arrivals" in json.loads(notes.body)
 
 
 def test_states_are_signs_of_life(shared: World) -> None:

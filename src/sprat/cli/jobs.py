@@ -7,7 +7,7 @@ from sprat.cli.arguments import CommandParser, Namespace, whole
 from sprat.cli.job_selection import add_filters, filters, known_job, move, named_jobs, typed
 from sprat.cli.main import DONE
 from sprat.cli.output import document, facts, number, one_line, table, talk
-from sprat.cli.target import known_pool, open_existing, start_fleet, store_now
+from sprat.cli.target import known_pool, open_existing, store_now
 from sprat.core import model
 
 TYPE_CHECKING = False
@@ -114,8 +114,6 @@ def _show(store: Store, asked: Namespace) -> None:
 def _requeue(store: Store, asked: Namespace) -> None:
     items = named_jobs(store, asked, model.POISONED)
     moved = move(store, asked, items, model.POISONED, lambda p: p.requeue)
-    for pool in moved:
-        start_fleet(store, pool)
     _tell(asked, "requeued", sum(moved.values()))
     for item in items:
         if item.status not in REQUEUED:

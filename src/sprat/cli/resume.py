@@ -5,7 +5,7 @@ from __future__ import annotations
 from sprat.cli.arguments import CommandParser
 from sprat.cli.main import DONE
 from sprat.cli.output import document
-from sprat.cli.target import known_pool, open_existing, start_fleet
+from sprat.cli.target import known_pool, open_existing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ def main(arguments: Sequence[str]) -> int:
     with open_existing(asked.url) as store:
         pool = store.pool(known_pool(store, asked.pool))
         pool.resume()
-        start_fleet(store, pool.name)
     if asked.json:
         document({"pool": pool.name, "paused": False})
     else:

@@ -17,11 +17,11 @@ from sprat.core.errors import InvalidInput
 from sprat.core.jsontext import printable
 from sprat.store import default_tenant_limit
 from sprat.worker import processor, worker
+from sprat.worker.observer import WorkerObserver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
     from sprat.cli.arguments import CommandParser, Namespace
     from sprat.store.store import Store
@@ -70,16 +70,13 @@ def main(arguments: Sequence[str]) -> int:
         if environment.tenant_limit() is not None and not store.url.startswith("http"):
             default_tenant_limit.ensure(store.backend, asked.pool)
             state = store.pool(asked.pool).state()
-        settings = _settings(state.settings, asked)
-        job = processor.load(settings)
         worker_id = asked.worker_id or f"w-{payload.new_id()}"
-        work = _serve if asked.serve is not None else _work if asked.seat is None else _sit
-        about: dict[str, Any] = {
-            "settings": settings,
-            "version": state.version,
-            "worker_id": worker_id,
-        }
-        report = work(store, asked, job, **about)
+        if asked.seat is not None:
+            report = _sit(store, asked, state)
+        elif asked.serve is not None:
+            report = _serve(store, asked, state, worker_id)
+        else:
+            report = _maker(store, asked, state)(worker_id).run()
     if report.left == worker.CHANGED and not asked.launched:
         _say(f"{worker_id} starts again: {report.left}")
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
@@ -93,74 +90,68 @@ def main(arguments: Sequence[str]) -> int:
     return FAILED if report.left == worker.LOST or report.refused else DONE
 
 
-class Talking(worker.Worker):
-    """A worker that says what it does. How a job ended is said when the store has accepted it."""
+class Speaker(WorkerObserver):
+    """Prints what a worker does. How a job ended is printed when the store has accepted it."""
 
-    def _process(self, item: model.WorkItem) -> model.Settlement | None:
-        settlement = super()._process(item)
+    def __init__(self) -> None:
+        self._lines: dict[str, str] = {}  # by job
+
+    def job_ended(self, item: model.WorkItem, settlement: model.Settlement | None) -> None:
         about = f"job {item.id} attempt {item.attempts}/{item.max_retries}"
         if settlement is None:
             _say(f"{about} stopped: cancelled, or handed back")
         else:
-            self.__dict__.setdefault("_told", {})[item.id] = f"{about} {_ended(settlement)}"
-        return settlement
+            self._lines[item.id] = f"{about} {_ended(settlement)}"
 
-    def _settled(self, settlements: Sequence[model.Settlement], accepted: Sequence[bool]) -> None:
-        super()._settled(settlements, accepted)
-        told = self.__dict__.get("_told", {})
-        for one, is_accepted in zip(settlements, accepted, strict=False):
-            line = told.pop(one.item_id, None)
-            if line is not None:
-                _say(line if is_accepted else f"{line}, but refused: the claim was lost")
+    def settled(self, settlement: model.Settlement, is_accepted: bool) -> None:
+        line = self._lines.pop(settlement.item_id, None)
+        if line is not None:
+            _say(line if is_accepted else f"{line}, but refused: the claim was lost")
 
-    def _on_signal(self) -> None:
-        os.write(2, HANDING_BACK if self._signals else FINISHING)  # print is not for handlers
-        super()._on_signal()
+    def signalled(self, times: int) -> None:
+        os.write(2, FINISHING if times == 1 else HANDING_BACK)  # print is not for handlers
 
 
-def _work(
-    store: Store,
-    asked: WorkArguments | Namespace,
-    job: processor.Processor,
-    *,
-    settings: model.PoolSettings,
-    version: int,
-    worker_id: str,
-) -> worker.WorkerReport:
-    about: dict[str, Any] = {"settings": settings, "version": version, "worker_id": worker_id}
-    return Talking(store, asked.pool, job, **about, **_place(asked)).run()
-
-
-def _place(asked: WorkArguments | Namespace) -> dict[str, Any]:
-    """What is known of this worker besides its name. SPRAT_PLACE is where its launcher put it."""
+def _maker(
+    store: Store, asked: WorkArguments | Namespace, state: model.PoolState
+) -> Callable[..., worker.Worker]:
+    """Makes workers that run what the pool's settings say. SPRAT_PLACE is where a launcher put
+    this process."""
+    settings = _settings(state.settings, asked)
+    job = processor.load(settings)
     place = os.environ.get("SPRAT_PLACE")
-    return {
-        "reserved": asked.launched,
-        "capabilities": () if asked.group is None else (payload.label(asked.group, "group"),),
-        "metadata": {} if place is None else {"place": place},
-    }
+    payload.label(asked.group, "group")
+
+    def make(
+        worker_id: str, *observers: WorkerObserver, reserved: bool = asked.launched, **facts: str
+    ) -> worker.Worker:
+        return worker.Worker(
+            store,
+            asked.pool,
+            job,
+            settings=settings,
+            version=state.version,
+            worker_id=worker_id,
+            reserved=reserved,
+            capabilities=() if asked.group is None else (asked.group,),
+            metadata=facts if place is None else {"place": place, **facts},
+            observers=(*observers, Speaker()),
+        )
+
+    return make
 
 
 def _serve(
-    store: Store,
-    asked: WorkArguments | Namespace,
-    job: processor.Processor,
-    *,
-    settings: model.PoolSettings,
-    version: int,
-    worker_id: str,
+    store: Store, asked: WorkArguments | Namespace, state: model.PoolState, worker_id: str
 ) -> worker.WorkerReport:
-    """Work, and be there for those who ask; known to the orchestrator, if the store is one."""
+    """Work, and answer health checks; known to the orchestrator, if the store is one."""
     from sprat.worker.client import Client
-    from sprat.worker.endpoint_worker import EndpointRegistration, EndpointWorker
+    from sprat.worker.endpoint_worker import EndpointRegistration
 
-    class TalkingReachable(EndpointWorker, Talking):
-        pass
-
-    about: dict[str, Any] = {"settings": settings, "version": version, "worker_id": worker_id}
+    make = _maker(store, asked, state)
     presence = EndpointRegistration(
         str(asked.serve),
-        lambda: TalkingReachable(store, asked.pool, job, **about, **_place(asked)),
+        lambda: make(worker_id, presence, endpoint_url=presence.url),
         say=_say,
     )
     if not store.url.startswith(("http://", "https://")):
@@ -171,30 +162,29 @@ def _serve(
 
 
 def _sit(
-    store: Store,
-    asked: WorkArguments | Namespace,
-    job: processor.Processor,
-    *,
-    settings: model.PoolSettings,
-    version: int,
-    worker_id: str,
+    store: Store, asked: WorkArguments | Namespace, state: model.PoolState
 ) -> worker.WorkerReport:
     """Work in one place after the other, each with the pool's settings of the moment."""
-    from sprat.worker.standby_worker import Standby, StandbyWorker
+    from sprat.worker.standby_worker import Standby
 
-    class TalkingSeated(StandbyWorker, Talking):
-        pass
+    make = _maker(store, asked, state)
 
-    def make(worker_id: str) -> StandbyWorker:
-        state = store.pool(asked.pool).state()
-        now = _settings(state.settings, asked)
-        work = job if now == settings else processor.load(now)
-        known = {**_place(asked), "reserved": True, "version": state.version}
-        return TalkingSeated(store, asked.pool, work, settings=now, worker_id=worker_id, **known)
+    def next_worker(worker_id: str) -> worker.Worker:
+        nonlocal make, state
+        now = store.pool(asked.pool).state()
+        if now.version != state.version:
+            make, state = _maker(store, asked, now), now
+        return make(worker_id, seat, reserved=True)
 
     place = os.environ.get("SPRAT_PLACE")
     seat = Standby(
-        store, asked.pool, make, file=str(asked.seat), place=place, group=asked.group, say=_say
+        store,
+        asked.pool,
+        next_worker,
+        file=str(asked.seat),
+        place=place,
+        group=asked.group,
+        say=_say,
     )
     return seat.run()
 

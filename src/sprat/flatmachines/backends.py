@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from flatmachines.distributed import WorkerFilter, WorkerRecord, WorkerRegistration
 from flatmachines.work import WorkItem
 
 from sprat.core import model
 from sprat.core.errors import InvalidInput, UnknownWorker
+from sprat.store.pool import WorkPool
+from sprat.store.store import Store
+from sprat.worker.membership import Membership
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from sprat.store.pool import WorkPool
-    from sprat.store.store import Store
-
-# flatmachines sends heartbeats between states, and takes who sent none for a minute for stale.
+# flatmachines sends heartbeats between states, and a worker is stale after a minute without one.
 LEASE_SECONDS = 120.0
 OPTIONS = ("max_retries", "max_attempts", "priority", "delay", "tenant", "group", "key", "backlog")
 
@@ -53,6 +50,7 @@ class RegistrationBackend:
         *,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
+        self._store = store
         self._workers = store.workers
         self._released = {} if released is None else released
         self._lease = lease_seconds
@@ -61,12 +59,13 @@ class RegistrationBackend:
         self, worker: WorkerRegistration, *, pool_id: str | None = None
     ) -> WorkerRecord:
         """A launch that was reserved under this id becomes a live worker."""
-        return _record(await asyncio.to_thread(self._register, worker, pool_id))
+        return record_of((await asyncio.to_thread(self.join, worker, pool_id)).me)
 
-    def _register(self, worker: WorkerRegistration, pool_id: str | None) -> model.WorkerRecord:
+    def join(self, worker: WorkerRegistration, pool_id: str | None) -> Membership:
         known = self._workers.get(worker.worker_id)
         reserved = known is not None and known.status == model.STARTING
-        return self._workers.register(
+        member = Membership(
+            self._store,
             model.WorkerRegistration(
                 worker_id=worker.worker_id,
                 pool_id=known.pool_id if known is not None and reserved else pool_id,
@@ -75,8 +74,10 @@ class RegistrationBackend:
                 capabilities=tuple(worker.capabilities or ()),
                 lease_seconds=self._lease,
                 reserved=reserved,
-            )
+            ),
         )
+        member.register()
+        return member
 
     async def heartbeat(self, worker_id: str, metadata: Mapping[str, Any] | None = None) -> None:
         await asyncio.to_thread(self._workers.heartbeat, worker_id, metadata)
@@ -95,7 +96,7 @@ class RegistrationBackend:
 
     async def get(self, worker_id: str) -> WorkerRecord | None:
         found = await asyncio.to_thread(self._workers.get, worker_id)
-        return None if found is None else _record(found)
+        return None if found is None else record_of(found)
 
     async def list(
         self,
@@ -108,7 +109,7 @@ class RegistrationBackend:
             capability=which.capability,
             stale_threshold_seconds=which.stale_threshold_seconds,
         )
-        return [_record(worker) for worker in found]
+        return [record_of(worker) for worker in found]
 
 
 class WorkBackend:
@@ -178,7 +179,7 @@ class FlatWorkPool:
         return freed + self._released.pop(worker_id, 0)
 
 
-def _record(worker: model.WorkerRecord) -> WorkerRecord:
+def record_of(worker: model.WorkerRecord) -> WorkerRecord:
     return WorkerRecord(
         worker_id=worker.worker_id,
         status=worker.status,

@@ -11,23 +11,21 @@ import asyncio
 import os
 import socket
 import threading
+from typing import Any
 
 from flatmachines import DistributedWorkerHooks, HooksRegistry
 from flatmachines.distributed import WorkerRegistration
 
+from sprat.config.settings import has_processor
 from sprat.core import model
 from sprat.core.errors import SpratError
 from sprat.flatmachines import launching
-from sprat.flatmachines.backends import LEASE_SECONDS, Backends
+from sprat.flatmachines.backends import LEASE_SECONDS, Backends, record_of
 from sprat.fleet import checker
+from sprat.store.store import Store
+from sprat.worker.membership import Membership
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from sprat.store.store import Store
-
-    Context = dict[str, Any]
+Context = dict[str, Any]
 
 
 class SpratHooks(DistributedWorkerHooks):
@@ -40,7 +38,6 @@ class SpratHooks(DistributedWorkerHooks):
         super().__init__(registration=self._backends.registration, work=self._backends.work)
         self.store = store
         self._spec = hooks  # "module:function", for machines that are started from here
-        self._lease = lease_seconds
         self._pulses: dict[str, threading.Event] = {}
 
     async def _get_pool_state(self, context: Context) -> Context:
@@ -59,12 +56,14 @@ class SpratHooks(DistributedWorkerHooks):
             pid=os.getpid(),
             capabilities=context.get("capabilities", []),
         )
-        record = await self._backends.registration.register(about, pool_id=_pool(context))
+        join = self._backends.registration.join
+        member = await asyncio.to_thread(join, about, _pool(context))
+        record = record_of(member.me)
         context.update(
             worker_id=record.worker_id, status=record.status, registered_at=record.started_at
         )
-        if record.status == model.ACTIVE:
-            self._begin_pulse(worker_id)
+        if member.status == model.ACTIVE:
+            self._begin_pulse(member)
         return context
 
     async def _deregister_worker(self, context: Context) -> Context:
@@ -93,34 +92,25 @@ class SpratHooks(DistributedWorkerHooks):
     def _spawn(self, pool: str, wanted: int, most: int | None, context: Context) -> tuple[str, ...]:
         settings = self.store.pool(pool).state().settings
         config = context.get("worker_config_path")
-        if wanted > 0 and not launching.has_processor(settings) and not config:
+        is_ours = has_processor(settings)
+        if wanted > 0 and not is_ours and not config:
             raise ValueError("worker_config_path required in context for spawn_workers")
-        ids = launching.reserve(self.store, pool, wanted, max_workers=most)
-        if not ids:
-            return ()
-        if launching.has_processor(settings):
+        ids = launching.reserve(self.store, pool, settings, wanted, most=most).launched
+        if ids and is_ours:
             checker.launch(self.store, pool, settings, ids)
-        else:
-            machine = launching.MachineProcess(
-                config=os.path.abspath(str(config)), hooks=self._spec
-            )
-            launching.start_machines(self.store, pool, ids, machine, {})
+        elif ids:
+            path = os.path.abspath(str(config))
+            machine = launching.MachineProcess(config=path, hooks=self._spec)
+            launching.start_machines(self.store, pool, settings, ids, machine=machine, given={})
         return ids
 
     # -- signs of life ----------------------------------------------------------------------
 
-    def _begin_pulse(self, worker_id: str) -> None:
+    def _begin_pulse(self, member: Membership) -> None:
+        worker_id = member.me.worker_id
         self._end_pulse(worker_id)
         over = self._pulses[worker_id] = threading.Event()
-        threading.Thread(target=self._pulse, args=(worker_id, over), daemon=True).start()
-
-    def _pulse(self, worker_id: str, over: threading.Event) -> None:
-        while not over.wait(self._lease / 4):
-            try:
-                if self.store.workers.heartbeat(worker_id).status in model.ENDED:
-                    return
-            except SpratError:
-                pass  # the store cannot be reached now; the lease lasts for three more tries
+        threading.Thread(target=_pulse, args=(member, over), daemon=True).start()
 
     def _end_pulse(self, worker_id: str | None) -> None:
         over = self._pulses.pop(worker_id or "", None)
@@ -128,8 +118,16 @@ class SpratHooks(DistributedWorkerHooks):
             over.set()
 
 
+def _pulse(member: Membership, over: threading.Event) -> None:
+    while member.status not in model.ENDED and not over.wait(member.until_due()):
+        try:
+            member.heartbeat()
+        except SpratError:
+            pass  # the store cannot be reached now: it is tried again soon
+
+
 class _Registry(HooksRegistry):
-    """Names that nobody registered mean the standard actions."""
+    """Names that are not registered mean the standard actions."""
 
     def __init__(self, store: Store, hooks: str | None) -> None:
         super().__init__()

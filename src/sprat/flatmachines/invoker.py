@@ -7,17 +7,14 @@ import json
 import logging
 import os
 import tempfile
+from typing import Any
 
 from flatmachines.actions import InlineInvoker
 
+from sprat.config.settings import has_processor
 from sprat.flatmachines import launching
 from sprat.fleet import checker
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from sprat.store.store import Store
+from sprat.store.store import Store
 
 log = logging.getLogger("sprat")
 
@@ -49,15 +46,17 @@ class SpratInvoker(InlineInvoker):
 
     def _launch(self, pool: str, machine: launching.MachineProcess, given: Any) -> None:
         settings = self._store.pool(pool).state().settings
-        ids = launching.reserve(self._store, pool, 1)
-        if ids and not launching.has_processor(settings):
-            launching.start_machines(self._store, pool, ids, machine, given)
+        reserved = launching.reserve(self._store, pool, settings, 1)
+        if reserved.launched and not has_processor(settings):
+            launching.start_machines(
+                self._store, pool, settings, reserved.launched, machine=machine, given=given
+            )
             return
         os.unlink(machine.config)
-        if ids:
-            checker.launch(self._store, pool, settings, ids)
+        if reserved.launched:
+            checker.launch(self._store, pool, settings, reserved.launched)
         else:
-            log.info("no worker was launched into %s: it has as many as it may have", pool)
+            log.info("no worker was launched into %s: %s", pool, reserved.reason)
 
 
 def _written(config: Any) -> str:

@@ -8,53 +8,25 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sprat.core import jsontext, model
+from sprat.core import jsontext
+from sprat.core.model import PoolSettings
 from sprat.core.record import Record
-from sprat.fleet import checker
+from sprat.fleet import checker, reservation
+from sprat.fleet.decide import Decided
 from sprat.launchers.process.launcher import environment, run_apart
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from sprat.store.store import Store
+from sprat.store.store import Store
 
 POLICY = "flatmachines"
 
 
 def reserve(
-    store: Store, pool: str, wanted: int, *, max_workers: int | None = None
-) -> tuple[str, ...]:
-    """Slots for up to `wanted` workers: as many as the pool's maximum (and `max_workers`) allow."""
-    settings = store.pool(pool).state().settings
-    most = settings.max_workers if max_workers is None else min(settings.max_workers, max_workers)
-    for _ in range(checker.TRIES):
-        seen = store.pool(pool).observe()
-        current = seen.active + seen.starting
-        launch = max(0, min(wanted, most - current))
-        if not launch:
-            return ()
-        decision = model.Decision(
-            pool=pool,
-            policy=POLICY,
-            direction="up",
-            current=current,
-            desired=current + launch,
-            reason=f"{wanted} wanted by a machine, {current} of at most {most} are there",
-            launch=launch,
-            max_workers=most,
-            start_deadline_seconds=settings.reservation_seconds,
-        )
-        recorded = store.pool(pool).record(decision, version=seen.version)
-        if recorded is not None:
-            return recorded.launched
-    return ()
-
-
-def has_processor(settings: model.PoolSettings) -> bool:
-    return settings.handler is not None or settings.command is not None
+    store: Store, pool: str, settings: PoolSettings, asked: int, *, most: int | None = None
+) -> Decided:
+    """Reservations for up to this many workers, as the pool's maximum and `most` allow."""
+    return reservation.reserve(store, pool, settings, asked, most=most, who=POLICY, policy=POLICY)
 
 
 class MachineProcess(Record):
@@ -70,13 +42,14 @@ class MachineProcess(Record):
 def start_machines(
     store: Store,
     pool: str,
+    settings: PoolSettings,
     worker_ids: Sequence[str],
+    *,
     machine: MachineProcess,
     given: Mapping[str, Any],
 ) -> None:
     """Start a machine for each reservation and wait for none. A slot that nothing could be started
     for is free again at once."""
-    settings = store.pool(pool).state().settings
     fixed = {
         "--config": machine.config,
         "--directory": settings.directory or os.getcwd(),

@@ -10,8 +10,10 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from flatmachines import FlatMachine
+from flatmachines import FlatMachine, HooksRegistry
 
 from sprat.config import project_file
 from sprat.core import payload
@@ -20,15 +22,7 @@ from sprat.core.jsontext import printable
 from sprat.flatmachines.hooks import registry
 from sprat.flatmachines.invoker import SpratInvoker
 from sprat.store.open_store import open_store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from flatmachines import HooksRegistry
-
-    from sprat.store.store import Store
+from sprat.store.store import Store
 
 
 def run(

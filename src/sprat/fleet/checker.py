@@ -1,7 +1,6 @@
 """The checker: one scaling pass. Reap, observe, decide, record, launch; then it is over.
 
-Anybody may run it, any number at the same time: recording is a compare-and-set, so of all who
-decide on the same observation one wins, and the others look again.
+Any process may run it, and any number of them at the same time (see decide.py).
 """
 
 from __future__ import annotations
@@ -9,9 +8,8 @@ from __future__ import annotations
 from sprat.core import model
 from sprat.core.errors import LaunchFailed, SpratError
 from sprat.core.record import Record
-from sprat.fleet import policy_input
+from sprat.fleet.decide import Decided, by_policy, decide_and_record
 from sprat.fleet.launcher import open_launcher
-from sprat.scaling import policies
 from sprat.scaling.launch_backoff import room_left
 
 TYPE_CHECKING = False
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
 
     from sprat.fleet.launcher import Launcher
     from sprat.store.store import Store
-
-TRIES = 10  # lost races in a row before a pass leaves it to the winners
 
 
 class Checked(Record):
@@ -51,20 +47,28 @@ def check(
     takes_any: bool = False,
 ) -> Checked:
     """Run one pass and start the workers that it decided on. A dry run changes nothing. With a
-    group, only the work and the workers of that group count, and who is launched belongs to it;
-    a group that `takes_any` counts the work without a group too."""
+    group, only the work and the workers of that group count, and new workers belong to it; a group
+    that `takes_any` counts the work without a group too."""
     settings = settings or store.pool(pool).state().settings
-    high = settings.max_workers if max_workers is None else max_workers
-    low = settings.min_workers if min_workers is None else min_workers
-    settings = settings.replace(max_workers=high, min_workers=min(low, high))
+    settings = limited(settings, max_workers, min_workers)
     if dry_run:
-        seen = policy_input.observe(store, pool, settings, group, takes_any=takes_any)
-        return _checked(seen, policies.decide(seen, settings), (), model.Reaped())
+        snapshot, decision = by_policy(store, pool, settings, group, takes_any=takes_any)
+        wanted = Decided(snapshot=snapshot, decision=decision, drained=decision.drain)
+        return _checked(wanted, decision.launch)
     tend(store, pool, settings, launcher, group)
     done = decide(store, pool, settings, group, takes_any=takes_any)
     if done.spawned:
         launch(store, pool, settings, done.spawned_ids, launcher)
     return done
+
+
+def limited(
+    settings: model.PoolSettings, max_workers: int | None = None, min_workers: int | None = None
+) -> model.PoolSettings:
+    """The settings with other limits, where they are given."""
+    high = settings.max_workers if max_workers is None else max_workers
+    low = settings.min_workers if min_workers is None else min_workers
+    return settings.replace(max_workers=high, min_workers=min(low, high))
 
 
 def tend(
@@ -75,8 +79,8 @@ def tend(
     group: str | None = None,
 ) -> None:
     """Ask the launcher what it knows of the pool's workers (those of another group may be in
-    another place): who is gone, or will never come, frees slot and items now instead of when a
-    deadline has passed."""
+    another place): a worker that is gone, or will never come, frees its slot and items now instead
+    of when a deadline has passed."""
     if launcher is None and settings.launcher == "process":
         return  # a nest sees its workers end
     alive = store.workers.list(status=model.LIVE, pool_id=pool, capability=group)
@@ -109,25 +113,13 @@ def decide(
     *,
     takes_any: bool = False,
 ) -> Checked:
-    """A pass without its last step: the reservations are made, somebody has to start them."""
+    """A pass without its last step: the reservations are made, and the caller starts them."""
     store.backend.begin_check(pool)
-    reaped = store.workers.reap(pool)
-    if reaped.workers:
-        store.happened(model.WORKER_LOST, pool, settings)
-        store.happened(model.POOL_EMPTY, pool, settings)  # if that was the last attempt
-    for _ in range(TRIES):
-        seen = policy_input.observe(store, pool, settings, group, takes_any=takes_any)
-        decision = policies.decide(seen, settings)
-        policy_input.remember(store, seen, decision)
-        if not decision.launch and not decision.drain:
-            if room_left(seen) == 0:  # the next look is due soon: pushes need not ask for one
-                store.backend.request_check(pool, settings.max_workers)
-            break
-        recorded = store.pool(pool).record(decision, version=seen.version)
-        if recorded is not None:
-            done = decision.replace(drain=recorded.drained)
-            return _checked(seen, done, recorded.launched, reaped)
-    return _checked(seen, decision.replace(launch=0, drain=()), (), reaped)
+    decided = decide_and_record(store, pool, settings, group=group, takes_any=takes_any)
+    if decided.is_hold and room_left(decided.snapshot) == 0:
+        # the next look is due soon: pushes need not ask for one
+        store.backend.request_check(pool, settings.max_workers)
+    return _checked(decided, len(decided.launched))
 
 
 def launch(
@@ -158,20 +150,16 @@ def give_up(store: Store, worker_ids: Sequence[str], why: str) -> None:
         store.workers.update_status(worker_id, status, reason=why)
 
 
-def _checked(
-    seen: model.Snapshot,
-    decision: model.Decision,
-    launched: tuple[str, ...],
-    reaped: model.Reaped,
-) -> Checked:
+def _checked(decided: Decided, spawned: int) -> Checked:
+    snapshot, reaped = decided.snapshot, decided.reaped
     return Checked(
-        pool=seen.pool,
-        queue_depth=seen.counts.ready,
-        active_workers=seen.active,
-        spawned=decision.launch,
-        spawned_ids=launched,
-        reason=decision.reason,
-        drained=decision.drain,
+        pool=snapshot.pool,
+        queue_depth=snapshot.counts.ready,
+        active_workers=snapshot.active,
+        spawned=spawned,
+        spawned_ids=decided.launched,
+        reason=decided.reason,
+        drained=decided.drained,
         reaped=reaped.workers,
         released=reaped.released,
     )

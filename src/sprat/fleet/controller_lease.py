@@ -1,8 +1,8 @@
 """A scale set under a controller: the workers of a pool, or of one group of it.
 
-While a controller leads a scale set there is a document that says who it is and what it scales by.
-The document is its lease: it expires unless it is renewed. Whoever finds it goes by it: a worker
-without work does not leave by its pool's own rule, and pushes and nests leave scaling to the
+While a controller leads a scale set there is a document that names it and has the settings that it
+scales by. The document is its lease: it expires unless it is renewed. While it is there, a worker
+without work does not leave by its pool's own rule, and pushes and fork servers leave scaling to the
 controller.
 
 The document of the pool itself is also the duty to bring workers for the work that needs no group.
@@ -48,7 +48,7 @@ def in_force(
 ) -> PoolSettings | None:
     """The pool's settings as the controller of this scale set has them; None: there is none."""
     found = backend.document(KIND, name_of(pool, group))
-    told: dict[str, Any] = {} if found is None else jsontext.loads(found.body)
-    if not told or told["group"] != group:  # another group's, which has the duty
+    lease: dict[str, Any] = {} if found is None else jsontext.loads(found.body)
+    if not lease or lease["group"] != group:  # another group's, which has the duty
         return None
-    return settings.replace(**{name: told["settings"][name] for name in SCALING})
+    return settings.replace(**{name: lease["settings"][name] for name in SCALING})

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def is_needed(store: Store, pool: str, settings: PoolSettings, worker: WorkerRecord) -> bool:
     """Whether the fleet would be too small without this worker, which has been idle for a while.
-    Where a controller says who leaves, nobody does so unasked."""
+    Where a controller drains workers, none leaves unasked."""
     for group in worker.capabilities or (None,):
         led = in_force(store.backend, pool, group, settings)
         if led is not None:

@@ -57,7 +57,7 @@ def remember(store: Store, seen: Snapshot, decision: Decision) -> None:
 
 
 def _together(seen: Snapshot, free: Snapshot) -> Snapshot:
-    """What a group sees, with the work that anybody may do. Of that, others run some: what runs
+    """What a group sees, with the work that needs no group. Others run some of that: what runs
     here is what our own workers hold."""
     ours, theirs = seen.counts, free.counts
     waits = (seen.oldest_ready_seconds, free.oldest_ready_seconds)

@@ -7,6 +7,7 @@ from sprat.core.errors import StoreUnavailable
 from sprat.core.model import Decision
 from sprat.core.record import Record
 from sprat.fleet import checker
+from sprat.fleet.decide import Decided, decide_and_record
 from sprat.scaling import drain_order
 
 TYPE_CHECKING = False
@@ -38,21 +39,27 @@ def scale(
     launcher: Launcher | None = None,
     dry_run: bool = False,
 ) -> Scaled:
-    """Launch the deficit, or drain the surplus: idle workers first, nobody in the middle of a
-    job is interrupted. At the target already: nothing is written."""
+    """Launch exactly the deficit, or drain the surplus: idle workers first, and no running job is
+    interrupted. At the target already: nothing is written.
+
+    A person who asks for a number gets it: neither the pool's maximum nor the backoff after failed
+    launches applies, and dead workers, which do not count as current, are left to the reaper."""
     payload.whole(target, "the target", 0, 100_000)
     settings = store.pool(pool).state().settings
-    for _ in range(checker.TRIES):
-        seen = store.pool(pool).observe()
-        decision = decide(seen, target, settings.reservation_seconds)
-        if dry_run or decision.direction == "hold":
-            return _scaled(decision, (), decision.drain)
-        recorded = store.pool(pool).record(decision, version=seen.version)
-        if recorded is not None:
-            if recorded.launched:
-                checker.launch(store, pool, settings, recorded.launched, launcher)
-            return _scaled(decision, recorded.launched, recorded.drained)
-    raise StoreUnavailable(f"others keep deciding about pool {pool}: try again")
+
+    def rule(snapshot: Snapshot) -> Decision:
+        return decide(snapshot, target, settings.reservation_seconds)
+
+    if dry_run:
+        snapshot = store.pool(pool).observe()
+        decision = rule(snapshot)
+        return _scaled(Decided(snapshot=snapshot, decision=decision, drained=decision.drain))
+    decided = decide_and_record(store, pool, settings, rule, reaps=False)
+    if decided.is_beaten:
+        raise StoreUnavailable(f"others keep deciding about pool {pool}: try again")
+    if decided.launched:
+        checker.launch(store, pool, settings, decided.launched, launcher)
+    return _scaled(decided)
 
 
 def decide(seen: Snapshot, target: int, start_deadline_seconds: float) -> Decision:
@@ -75,13 +82,14 @@ def decide(seen: Snapshot, target: int, start_deadline_seconds: float) -> Decisi
     )
 
 
-def _scaled(decision: Decision, launched: tuple[str, ...], drained: tuple[str, ...]) -> Scaled:
+def _scaled(decided: Decided) -> Scaled:
+    decision = decided.decision
     return Scaled(
         pool=decision.pool,
         target=decision.desired,
         current=decision.current,
         launched=decision.launch,
         terminating=len(decision.drain),
-        launched_ids=launched,
-        terminating_ids=drained,
+        launched_ids=decided.launched,
+        terminating_ids=decided.drained,
     )

@@ -61,7 +61,7 @@ class Store:
         self.happened(model.WORK_ADDED, pool, settings)
         if self.url.startswith("memory:") or not settings.start_on_push:
             return
-        extensions.load("event", "work_added")(self, pool)
+        extensions.load("event", "work_added")(self, pool, settings)
 
     def _recent_settings(self, pool: str) -> model.PoolSettings:
         """A server is not asked before each of a thousand pushes: a change of the settings by

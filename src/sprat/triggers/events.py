@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from sprat.store.store import Store
 
 EMPTY = "pool-empty"  # documents: how many items were finished when a pool was last empty
-GATHER_SECONDS = 0.2  # a storm of pushes runs a trigger in the loop once in so long
+GATHER_SECONDS = 0.2  # a storm of pushes runs a trigger in the loop once in this long
 SAME_MOMENT_SECONDS = 60.0  # in which a pool with as many finished items has not moved
 
 
-def work_added(store: Store, pool: str) -> bool:
-    """After a push: start a scaling pass, unless one is on its way or nobody is needed. Does not
+def work_added(store: Store, pool: str, settings: PoolSettings | None = None) -> bool:
+    """After a push: start a scaling pass, unless one is on its way or none is needed. Does not
     wait for it. A thousand pushes in a row start a few. The items are stored, so the push has
-    succeeded whatever happens here: what goes wrong is logged, and the next pass makes good."""
+    succeeded whatever happens here: what goes wrong is logged, and the next pass makes good.
+    A caller that has just read the pool's settings hands them on."""
     try:
-        settings = store.pool(pool).state().settings
+        settings = settings or store.pool(pool).state().settings
         return settings.start_on_push and _start_pass(store, pool, settings)
     except SpratError as error:
         _log(f"no workers were started for {pool}", error)
@@ -69,7 +70,7 @@ def _cue(store: Store, name: str, event: str, pool: str, settings: PoolSettings)
         elif store.backend.request_check(pool, settings.max_workers):
             _beside(store, lambda: firing.report(store, trigger, event, pool))
     elif not firing.ask(store, trigger, event, pool):
-        return  # somebody else does it
+        return  # another process does it
     elif trigger.type == SUBPROCESS:
         firing.start(store, trigger, event, pool)
     elif event == model.WORK_ADDED:
@@ -107,8 +108,8 @@ def _is_pass_needed(store: Store, pool: str, settings: PoolSettings) -> bool:
 
 
 def _is_newly_empty(store: Store, pool: str) -> bool:
-    """Whether nothing waits or runs, and nobody else has noticed. Two workers that settle at the
-    same moment both see an empty pool: of all who saw as many finished items, one counts."""
+    """Whether nothing waits or runs, and no other process has noticed. Two workers that settle at
+    the same moment both see an empty pool: of all that see as many finished items, one counts."""
     counts = store.pool(pool).counts()
     if counts.pending or counts.claimed:
         return False
@@ -126,7 +127,7 @@ _running: list[tuple[Store, Thread]] = []  # in this process, now
 
 
 def _beside(store: Store, step: Callable[[], object]) -> None:
-    """Run it in a thread of this process: who pushed does not wait for it, but the program does
+    """Run it in a thread of this process: the push does not wait for it, but the program does
     not end before it."""
     import threading
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sprat.store.store import Store
-    from sprat.worker.contact import Contact
     from sprat.worker.heartbeat_thread import HeartbeatThread
+    from sprat.worker.membership import Membership
     from sprat.worker.prefetch import Prefetch
     from sprat.worker.processor import Processor
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 LOOK_UP_SECONDS = 0.5  # a second signal is noticed within this
 CANCEL_SECONDS = 0.1  # a job that runs longer than this is watched for a cancel
 POLL_SECONDS = 0.15  # between two looks, where the store has no bell for it
-SAFE_PART_OF_LEASE = 0.8  # with `on_lost_contact: stop` a job ends after this part of its lease
 
 
 class Attempts:
@@ -47,20 +46,17 @@ class Attempts:
         processor: Processor,
         *,
         settings: model.PoolSettings,
-        contact: Contact,
+        membership: Membership,
         ahead: Prefetch,
-        has_to_stop: Callable[[], bool],
         settled: Settled,
     ) -> None:
-        """`has_to_stop`: whether the worker has to leave at once. `settled` gets the store's
-        answers to what was settled beside a job."""
+        """`settled` gets the store's answers to what was settled beside a job."""
         self._store = store
         self._pool = store.pool(pool)
         self._processor = processor
         self._settings = settings
-        self._contact = contact
+        self._membership = membership
         self._ahead = ahead
-        self._has_to_stop = has_to_stop
         self._settled = settled
         self._pulse: HeartbeatThread | None = None
         self._current: model.WorkItem | None = None  # the job that the pulse beats beside
@@ -84,7 +80,7 @@ class Attempts:
             self._pulse.end()
 
     def hand_back(self, item: model.WorkItem) -> None:
-        self._contact.persist(lambda: self._pool.hand_back(item))
+        self._membership.persist(lambda: self._pool.hand_back(item))
 
     def _in_a_child(self, item: model.WorkItem) -> Outcome | None:
         from sprat.worker.job_process import (
@@ -105,7 +101,7 @@ class Attempts:
             if limit is not None and time.monotonic() >= began + limit:
                 child.kill()
                 return Outcome(ok=False, error=stopped_after(limit))
-            if self._has_to_stop() or self._is_out_of_contact():
+            if self._has_to_stop:
                 child.kill()
                 self.hand_back(item)
                 return None
@@ -123,11 +119,11 @@ class Attempts:
             return CANCEL_SECONDS, None
         bell = self._cancel_bell()
         longest = POLL_SECONDS if bell is None else LOOK_UP_SECONDS
-        return min(self._contact.until_due(), longest), bell
+        return min(self._membership.until_due(), longest), bell
 
     def _cancel_bell(self) -> int | None:
         try:
-            return self._store.backend.cancel_bell(worker_ref(self._contact.me))
+            return self._store.backend.cancel_bell(worker_ref(self._membership.me))
         except StoreUnavailable:
             return None
 
@@ -144,7 +140,7 @@ class Attempts:
             pulse.finish()
             if str(why):
                 return Outcome(ok=False, error=str(why))
-            if self._has_to_stop() or self._is_out_of_contact():
+            if self._has_to_stop:
                 self.hand_back(item)
             return None
         finally:
@@ -163,17 +159,17 @@ class Attempts:
         return pulse
 
     def _until_beat(self) -> float:
-        lease = self._contact.lease
-        return min(self._contact.until_due(), LET_GO_SECONDS if self._ahead else lease)
+        lease = self._membership.lease
+        return min(self._membership.until_due(), LET_GO_SECONDS if self._ahead else lease)
 
     def _beat(self) -> bool:
         """Beside a job: settle what is done, hand back what waits for it, and stay alive."""
         if self._ahead:
             self._let_go()
         item = self._current
-        if item is None or not self._contact.is_due():
+        if item is None or not self._membership.is_due():
             return True
-        return self._contact.holds(item) and not self._is_out_of_contact()
+        return self._membership.holds(item) and not self._membership.is_out_of_contact
 
     def _let_go(self) -> None:
         settlements = self._ahead.take_all()
@@ -183,11 +179,11 @@ class Attempts:
             self._ahead.restore(settlements)
 
     def _still_holds(self, item: model.WorkItem) -> bool:
-        if self._contact.is_due():
-            return self._contact.holds(item)
-        return self._contact.still_holds(ClaimRef.of((item.id, item.token)))
+        if self._membership.is_due():
+            return self._membership.holds(item)
+        return self._membership.still_holds(ClaimRef.of((item.id, item.token)))
 
-    def _is_out_of_contact(self) -> bool:
-        """Whether the job has to end because the store is away."""
-        stops = self._settings.on_lost_contact == "stop"
-        return stops and self._contact.is_lost_for(SAFE_PART_OF_LEASE)
+    @property
+    def _has_to_stop(self) -> bool:
+        """Whether the job has to be handed back now."""
+        return self._membership.signals > 1 or self._membership.is_out_of_contact

@@ -2,7 +2,7 @@
 
 It works like any other. What is different: it tells its address when it registers, and when it
 was forgotten (removed, or out of touch for longer than its lease) it does not leave but registers
-again, with what it finished meanwhile. A job that is somebody else's by then has been stopped
+again, with what it finished meanwhile. A job that another worker has by then was stopped
 before, as soon as a heartbeat said so or none came through.
 """
 
@@ -15,6 +15,7 @@ from sprat.core import jsontext, model
 from sprat.core.errors import StoreUnavailable
 from sprat.worker.client import Client, pause_after
 from sprat.worker.health import HealthServer
+from sprat.worker.observer import WorkerObserver
 from sprat.worker.worker import LOST, TOLD_TO, Worker, WorkerReport
 
 Say = Callable[[str], None]
@@ -28,51 +29,23 @@ STATUSES = {  # how a settlement is reported
 }
 
 
-class EndpointWorker(Worker):
-    """A worker whose address and operation others can know."""
-
-    operation: str | None = None
-
-    def is_at(self, endpoint_url: str) -> None:
-        """Before it runs."""
-        facts = {**self._registration.metadata, "endpoint_url": endpoint_url}
-        self._registration = self._registration.replace(metadata=facts)
-
-    def run(self) -> WorkerReport:
-        """As any worker; one whose registration does not come through is lost, no error."""
-        try:
-            return super().run()
-        except StoreUnavailable:
-            return self._report(TOLD_TO if self._is_told_to_leave() else LOST)
-
-    def unsettled(self) -> list[model.Settlement]:
-        """What it finished and could tell nobody."""
-        return self._ahead.take()
-
-    def _process(self, item: model.WorkItem) -> model.Settlement | None:
-        self.operation = item.id
-        try:
-            return super()._process(item)
-        finally:
-            self.operation = None
-
-
-class EndpointRegistration:
-    """Answers for the workers that it makes, one after the other, all under the same id."""
+class EndpointRegistration(WorkerObserver):
+    """Answers for the workers that `make` makes, one after the other, all under the same id. It
+    has to be an observer of each, which tells others its `url` in its metadata."""
 
     def __init__(
         self,
         address: str,
-        make: Callable[[], EndpointWorker],
+        make: Callable[[], Worker],
         *,
         say: Say = lambda _: None,
         sleep: Sleep = time.sleep,
     ) -> None:
-        self._health = HealthServer(address, self._operation)
+        self._health = HealthServer(address, lambda: self._operation)
         self._make = make
         self._say = say
         self._sleep = sleep
-        self._worker: EndpointWorker | None = None
+        self._operation: str | None = None  # the job that is running
         self._done = WorkerReport(worker_id="", left=LOST)
 
     @property
@@ -81,7 +54,7 @@ class EndpointRegistration:
 
     def run(self, client: Client | None) -> WorkerReport:
         """Work until there is a reason to leave other than having been forgotten. Without an
-        orchestrator nobody is there to forget it: it works as any other."""
+        orchestrator it works as any other."""
         self._health.start()
         self._say(f"health at {self.url}/health")
         try:
@@ -96,10 +69,12 @@ class EndpointRegistration:
             self._health.close()
 
     def _once(self, client: Client | None) -> WorkerReport:
-        worker = self._worker = self._make()
-        worker.is_at(self.url)
-        report = worker.run()
-        self._worker = None
+        worker = self._make()
+        try:
+            report = worker.run()
+        except StoreUnavailable:  # a worker whose registration does not come through is lost
+            report = worker.report(TOLD_TO if worker.is_told_to_leave else LOST)
+        self._operation = None
         self._done = report.added_to(self._done)
         if client is not None:
             _report(client, worker.unsettled())
@@ -117,9 +92,11 @@ class EndpointRegistration:
                 self._say(f"{error}; registering again in {pause:g} s")
                 self._sleep(pause)
 
-    def _operation(self) -> str | None:
-        worker = self._worker
-        return None if worker is None else worker.operation
+    def job_began(self, item: model.WorkItem) -> None:
+        self._operation = item.id
+
+    def job_ended(self, item: model.WorkItem, settlement: model.Settlement | None) -> None:
+        self._operation = None
 
 
 def _report(client: Client, settlements: Iterable[model.Settlement]) -> None:

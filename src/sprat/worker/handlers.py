@@ -90,14 +90,12 @@ def call(function: Any, job: Job) -> Any:
         return result
     import asyncio
 
+    from sprat.core.coroutines import outcome
+
     try:
-        return asyncio.run(_awaited(result))
+        return outcome(result)
     except asyncio.CancelledError:
         raise JobError("the job cancelled itself") from None
-
-
-async def _awaited(result: Any) -> Any:
-    return await result
 
 
 _importing: list[str] = []

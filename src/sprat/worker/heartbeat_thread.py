@@ -30,10 +30,6 @@ class HeartbeatThread:
     """Beats from `start` to `end`, beside one job after the other. In a thread other than the
     main one it only beats: it stops nothing."""
 
-    # The one whose job the main thread is running. In a list: to set an attribute of a class makes
-    # Python forget what it knows of the others, which costs every tiny job a microsecond.
-    _alarm: list[HeartbeatThread | None] = [None]
-
     def __init__(
         self,
         beat: Callable[[], bool],
@@ -52,13 +48,14 @@ class HeartbeatThread:
         self._next_at = 0.0  # when it beats next
         self._job = 0  # the number of the running one; the next one has another
         self._end: float | None = None  # of the running job's time
+        self._may_stop = False  # whether the main thread is running it
         self._doomed = 0  # the number of the job that has to stop, and why
         self._why = ""
         self.stopped = False
 
     def start(self) -> None:
         try:
-            self._before = signal.signal(signal.SIGUSR2, _raise_stopped)
+            self._before = signal.signal(signal.SIGUSR2, self._stop_doomed)
             self._is_main = True
         except ValueError:  # only the main thread may do that
             self._is_main = False
@@ -71,13 +68,11 @@ class HeartbeatThread:
         self.stopped = False
         if self._timeout is not None:
             self._end = time.monotonic() + self._timeout
-        if self._is_main:
-            self._alarm[0] = self
+        self._may_stop = self._is_main
 
     def finish(self) -> None:
-        """It is over. Whoever catches Stopped calls it again: it may have been raised in here."""
-        if self._is_main:
-            self._alarm[0] = None
+        """It is over. Call it again where Stopped is caught: it may have been raised in here."""
+        self._may_stop = False
         self._end = None
 
     def hurry(self, seconds: float) -> None:
@@ -94,27 +89,24 @@ class HeartbeatThread:
         if self._is_main:
             signal.signal(signal.SIGUSR2, self._before)
 
-    @classmethod
-    def stop_now(cls) -> None:
+    def stop_now(self) -> None:
         """Stop the job that the main thread is running, if it is running one."""
-        pulse, cls._alarm[0] = cls._alarm[0], None  # once
-        if pulse is not None:
-            pulse.stopped = True
+        if self._may_stop:
+            self._may_stop = False  # once
+            self.stopped = True
             _kill_offspring()
-            raise Stopped(pulse._why)
+            raise Stopped(self._why if self._doomed == self._job else "")
 
-    @classmethod
-    def stop_doomed(cls) -> None:
+    def _stop_doomed(self, *_: object) -> None:
         """The same, unless that job is over and another one runs by now."""
-        pulse = cls._alarm[0]
-        if pulse is not None and pulse._doomed == pulse._job:
-            cls.stop_now()
+        if self._doomed == self._job:
+            self.stop_now()
 
     def _stir(self) -> None:
         try:
             self._quiet.release()
         except RuntimeError:
-            pass  # somebody did already
+            pass  # it was done already
 
     def _run(self) -> None:
         try:
@@ -140,7 +132,7 @@ class HeartbeatThread:
             return False
 
     def _slept(self, seconds: float) -> bool:
-        """Whether the pause was over before somebody stirred."""
+        """Whether the pause was over before it was stirred."""
         self._next_at = time.monotonic() + seconds
         stirred = self._quiet.acquire(timeout=seconds)
         return not stirred and not self._over
@@ -156,15 +148,11 @@ class HeartbeatThread:
         self._why = why
         self._doomed = job
         self.stopped = True
-        while self._is_main and self._job == job and self._alarm[0] is self:
+        while self._may_stop and self._job == job:
             os.kill(os.getpid(), signal.SIGUSR2)
             self._slept(ASK_AGAIN_SECONDS)
             if self._over:
                 return
-
-
-def _raise_stopped(*_: object) -> None:
-    HeartbeatThread.stop_doomed()
 
 
 def _kill_offspring() -> None:

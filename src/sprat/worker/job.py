@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
 from sprat.core.errors import SpratError
 
 TYPE_CHECKING = False
@@ -37,7 +39,7 @@ class Job:
 
     @property
     def fence(self) -> int:
-        """Grows with every claim of this item: whoever you write to can refuse a smaller one."""
+        """Grows with every claim of this item: a service can refuse a write with a smaller one."""
         return self.item.epoch
 
     @property
@@ -59,20 +61,29 @@ class Job:
         return self._pool.report_progress(self.item, fraction, note)
 
 
-_current: list[Job] = []  # a stack: an inline job may push another
+# The job of this thread or asyncio task. An inline job may push another, which runs inside of it.
+_current: ContextVar[Job | None] = ContextVar("sprat.current_job", default=None)
+_running: dict[Job, Job] = {}  # every job in this process, and the outermost job around it
 
 
 def current_job() -> Job:
-    """The job that is running in this process."""
-    if not _current:
+    """The job that this code is part of. In a thread that the job has started by itself this is
+    known only if no other job runs in this process."""
+    job = _current.get()
+    if job is not None:
+        return job
+    if len(set(_running.values())) != 1:
         raise SpratError("no job is running here: current_job() is for code that a worker runs")
-    return _current[-1]
+    return next(reversed(_running))
 
 
 def run(processor: Callable[[Job], Any], job: Job) -> Any:
     """What the processor answers to this job, which is the current one meanwhile."""
-    _current.append(job)
+    outer = _current.get()
+    _running[job] = job if outer is None else _running.get(outer, job)
+    before = _current.set(job)
     try:
         return processor(job)
     finally:
-        _current.pop()
+        _current.reset(before)
+        del _running[job]

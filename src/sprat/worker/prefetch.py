@@ -2,7 +2,7 @@
 that wait for its next step.
 
 How many it takes grows while a batch is over quickly, up to what the pool allows. Nothing is held
-for long: when a batch is not over after LET_GO_SECONDS, somebody beside the job settles what is
+for long: when a batch is not over after LET_GO_SECONDS, the heartbeat thread settles what is
 done and hands back what has not begun (see heartbeat_thread.py).
 """
 

@@ -12,6 +12,7 @@ import time
 
 from sprat.core import model
 from sprat.core.errors import InvalidInput, StoreUnavailable, UnknownWorker
+from sprat.worker.observer import WorkerObserver
 from sprat.worker.signals import Signals
 from sprat.worker.worker import TOLD_TO, Worker, WorkerReport
 
@@ -33,31 +34,14 @@ def is_for(worker: model.WorkerRecord, group: str | None) -> bool:
     return group in worker.capabilities if group is not None else not worker.capabilities
 
 
-class StandbyWorker(Worker):
-    """A worker in a seat: it tells when it begins, and passes signals on."""
+class Standby(WorkerObserver):
+    """Makes one worker after the other, of each of which it has to be an observer."""
 
-    was_active = False
-    seat: Standby
-
-    def _work(self) -> str:
-        self.was_active = True
-        self.seat.show(SEATED)
-        try:
-            return super()._work()
-        finally:
-            self.seat.show("")
-
-    def _on_signal(self) -> None:
-        self.seat.stop()
-        super()._on_signal()
-
-
-class Standby:
     def __init__(
         self,
         store: Store,
         pool: str,
-        make: Callable[[str], StandbyWorker],
+        make: Callable[[str], Worker],
         *,
         file: str,
         place: str | None = None,
@@ -72,6 +56,7 @@ class Standby:
         self._group = group
         self._say = say
         self._is_told = False
+        self._was_active = False  # whether the last worker got its place
         self._done = WorkerReport(worker_id="", left=TOLD_TO)
 
     def run(self) -> WorkerReport:
@@ -94,6 +79,16 @@ class Standby:
     def stop(self) -> None:
         self._is_told = True
 
+    def began(self) -> None:
+        self._was_active = True
+        self.show(SEATED)
+
+    def ended(self) -> None:
+        self.show("")
+
+    def signalled(self, times: int) -> None:
+        self.stop()
+
     def _take_one(self) -> bool:
         """Be the worker of a place to its end; False when there is none."""
         for worker_id in self._outlast(self._places) or ():
@@ -102,7 +97,7 @@ class Standby:
         return False
 
     def _places(self) -> list[str]:
-        """Those that nobody has taken yet and that are meant for us, oldest first."""
+        """Those that are meant for us and not taken yet, oldest first."""
         return [
             worker.worker_id
             for worker in self._live()
@@ -114,19 +109,18 @@ class Standby:
 
     def _sit(self, worker_id: str) -> bool:
         """False when another was quicker."""
-        worker = self._make(worker_id)
-        worker.seat = self
+        self._was_active = False
         try:
-            report = worker.run()
+            report = self._make(worker_id).run()
         except (StoreUnavailable, UnknownWorker) as error:
             self._say(str(error))
             return False
         self._done = report.added_to(self._done).replace(left=TOLD_TO)
-        return worker.was_active
+        return self._was_active
 
     def _bury(self) -> None:
-        """Whoever is said to work in this place was killed with its container: it is ours now.
-        Where our key is not good enough to say so, its lease does."""
+        """Mark the worker that is registered in this place as lost: it was killed with its
+        container. Where our key does not allow that, its lease ends it."""
         for worker in self._live():
             if self._place is not None and worker.metadata.get("place") == self._place:
                 why = "its container was started again"

@@ -2,8 +2,8 @@
 
 One loop serves both kinds: with `max_jobs=1` a worker takes one item and leaves, with 0 it goes on
 until it is told to stop or has been idle for too long. The settlement of one job rides on the claim
-of the next: one write per job, or one for many tiny jobs (see ahead.py). attempts.py runs the job.
-While the store cannot be reached the job goes on, and the worker tries again (see contact.py).
+of the next: one write per job, or one for many tiny jobs (see prefetch.py). attempt.py runs the
+job. While the store cannot be reached the job goes on, and the worker tries again (membership.py).
 
 Before a claim the worker looks whether the files of its functions are those that it imported, and
 with the claim whether the pool's settings are those that it started with. If not, it leaves, and is
@@ -15,14 +15,13 @@ back at once.
 
 from __future__ import annotations
 
-import os
 import time
 
 from sprat.core import extensions, model
 from sprat.core.errors import StoreUnavailable
 from sprat.core.record import Record
 from sprat.worker.attempt import Attempts
-from sprat.worker.contact import RETRY_SECONDS, Contact
+from sprat.worker.membership import RETRY_SECONDS, Membership, registration
 from sprat.worker.prefetch import Prefetch
 from sprat.worker.processor import settlement
 from sprat.worker.signals import Signals
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.store.store import Store
+    from sprat.worker.observer import WorkerObserver
     from sprat.worker.processor import Outcome, Processor
 
 LOOK_UP_SECONDS = 0.5  # an idle worker notices a signal within this
@@ -84,30 +84,30 @@ class Worker:
         reserved: bool = False,
         capabilities: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
+        observers: Sequence[WorkerObserver] = (),
     ) -> None:
-        """`version` is that of the settings; None: the worker does not look for changes."""
+        """`version` is that of the settings; None: the worker does not look for changes. The
+        observers are called in their order."""
         self._store = store
         self._pool = store.pool(pool)
         self._processor = processor
         self._settings = settings
         self._version = version
-        self._contact = Contact(
+        self._observers = tuple(observers)
+        self._membership = Membership(
             store,
-            pool,
-            heartbeat_seconds=settings.heartbeat_seconds,
-            signals=lambda: self._signals,
-        )
-        self._registration = model.WorkerRegistration(
-            worker_id=worker_id,
-            pool_id=pool,
-            # Two containers may share a host's name, and both be its process 1.
-            host=(metadata or {}).get("place") or os.uname().nodename,
-            pid=os.getpid(),
-            lease_seconds=self._contact.lease,
-            reserved=reserved,
-            capabilities=tuple(capabilities),
-            tasks=getattr(processor, "tasks", ()),
-            metadata=metadata or {},
+            registration(
+                worker_id,
+                pool,
+                settings.heartbeat_seconds,
+                # Two containers may share a host's name, and both be its process 1.
+                host=(metadata or {}).get("place"),
+                reserved=reserved,
+                capabilities=tuple(capabilities),
+                tasks=getattr(processor, "tasks", ()),
+                metadata=metadata or {},
+            ),
+            on_lost_contact=settings.on_lost_contact,
         )
         here = settings.isolation == "none"
         self._ahead = Prefetch(settings.claim_ahead if here else 1)
@@ -116,12 +116,10 @@ class Worker:
             pool,
             processor,
             settings=settings,
-            contact=self._contact,
+            membership=self._membership,
             ahead=self._ahead,
-            has_to_stop=lambda: self._signals > 1,
             settled=self._settled,
         )
-        self._signals = 0
         self._idle_since = self._looked_at = time.monotonic()
         self._has_changed = False
         self._throttled = 0  # jobs in a row
@@ -132,22 +130,26 @@ class Worker:
     def run(self) -> WorkerReport:
         """Work until there is a reason to leave, and leave."""
         with Signals(self._on_signal):
-            if not self._contact.register(self._registration):
-                return self._report(TOLD_TO)
+            if not self._membership.register():
+                return self.report(TOLD_TO)
             self._idle_since = time.monotonic()
+            for observer in self._observers:
+                observer.began()
             try:
                 left = self._work()
             finally:
                 self._attempts.end()
+                for observer in self._observers:
+                    observer.ended()
             if left != LOST:
                 self._leave(left)
-            return self._report(left)
+            return self.report(left)
 
     def _work(self) -> str:
         while True:
-            if self._is_told_to_leave():
+            if self.is_told_to_leave:
                 return TOLD_TO
-            if self._contact.status != model.ACTIVE:
+            if self._membership.status != model.ACTIVE:
                 return LOST
             item = self._next()
             if item is not None:
@@ -155,19 +157,24 @@ class Worker:
                     self._ahead.settle(settled)
                 self._jobs += 1
                 if self._jobs == self._settings.max_jobs:
-                    return TOLD_TO if self._is_told_to_leave() else ENOUGH
+                    return TOLD_TO if self.is_told_to_leave else ENOUGH
                 self._idle_since = time.monotonic()
             elif self._has_changed:
                 return CHANGED
-            elif self._contact.status != model.ACTIVE:
+            elif self._membership.status != model.ACTIVE:
                 continue
             elif self._settings.max_jobs == 1:
                 return NO_WORK
             elif not self._wait():
                 return IDLE
 
-    def _is_told_to_leave(self) -> bool:
-        return self._signals > 0 or self._contact.status == model.TERMINATING
+    @property
+    def is_told_to_leave(self) -> bool:
+        return self._membership.is_told_to_leave
+
+    def unsettled(self) -> list[model.Settlement]:
+        """What it has finished and could not store."""
+        return self._ahead.take()
 
     def _next(self) -> model.WorkItem | None:
         """The next item taken ahead, or settle what is done and claim more, in one step."""
@@ -180,8 +187,8 @@ class Worker:
         room = self._settings.max_jobs - self._jobs if self._settings.max_jobs else None
         size = self._ahead.size(room)
         asked_at = time.monotonic()
-        answer = self._contact.persist(
-            lambda: self._pool.exchange(self._contact.me, settlements=settlements, claim=size),
+        answer = self._membership.persist(
+            lambda: self._pool.exchange(self._membership.me, settlements=settlements, claim=size),
             signals=2 if settlements else 1,
         )
         if answer is None:
@@ -191,7 +198,7 @@ class Worker:
             self._settled(settlements, answer.settled)
             if not answer.items:
                 self._happened(model.POOL_EMPTY)
-        self._contact.was_claimed(asked_at)
+        self._membership.was_claimed(asked_at)
         item = self._ahead.begin(answer.items)
         is_outdated = self._version is not None and answer.version not in (None, self._version)
         if is_outdated or (item is not None and self._are_files_changed(CLAIM_SECONDS)):
@@ -218,6 +225,9 @@ class Worker:
     def _settled(self, settlements: Sequence[model.Settlement], accepted: Sequence[bool]) -> None:
         """The store's answer: a result whose claim was lost meanwhile is refused."""
         self._refused += len(accepted) - sum(accepted)
+        for observer in self._observers:
+            for settled, is_accepted in zip(settlements, accepted, strict=False):
+                observer.settled(settled, is_accepted)
 
     def _wait(self) -> bool:
         """Sleep until there may be work; False when this worker has been idle for too long."""
@@ -227,24 +237,24 @@ class Worker:
                 self._idle_since = time.monotonic()
                 return self._is_needed()
             if not self._sleep(min(left, LOOK_UP_SECONDS)):
-                self._contact.wait_sign()  # with work the claim comes first: it is a sign too
+                self._membership.wait_sign()  # with work the claim comes first: it is a sign too
         except StoreUnavailable:
             time.sleep(RETRY_SECONDS)
         return True
 
     def _sleep(self, seconds: float) -> bool:
         end = time.monotonic() + seconds
-        if self._pool.wait(self._contact.me, seconds=seconds):
+        if self._pool.wait(self._membership.me, seconds=seconds):
             return True
         if time.monotonic() < end:
-            self._contact.heartbeat()  # woken without work: it has to leave
+            self._membership.heartbeat()  # woken without work: it has to leave
         return False
 
     def _is_needed(self) -> bool:
         if self._settings.idle_seconds and self._has_work_soon():
             return True
         rule = extensions.load("idle", "is_needed")
-        return bool(rule(self._store, self._pool.name, self._settings, self._contact.me))
+        return bool(rule(self._store, self._pool.name, self._settings, self._membership.me))
 
     def _has_work_soon(self) -> bool:
         """Whether a short pause ends, or a delayed job is due, sooner than a new worker pays."""
@@ -259,22 +269,20 @@ class Worker:
     def _leave(self, left: str) -> None:
         settlements = self._ahead.take_all()
         if settlements:
-            settled = self._contact.persist(lambda: self._pool.settle_many(settlements))
+            settled = self._membership.persist(lambda: self._pool.settle_many(settlements))
             self._settled(settlements, settled or ())
             self._happened(model.POOL_EMPTY)
-        end = self._store.workers.update_status
-        self._contact.persist(
-            lambda: end(self._contact.me, model.TERMINATED, reason=left), signals=1
-        )
+        self._membership.persist(lambda: self._membership.leave(model.TERMINATED, left), signals=1)
         if left != TOLD_TO:  # who wanted it gone does not want it back
             self._happened(model.WORKER_DONE)
 
     def _happened(self, event: str) -> None:
         self._store.happened(event, self._pool.name, self._settings)
 
-    def _report(self, left: str) -> WorkerReport:
+    def report(self, left: str) -> WorkerReport:
+        """What it has done so far."""
         return WorkerReport(
-            worker_id=self._registration.worker_id,
+            worker_id=self._membership.registration.worker_id,
             jobs=self._jobs,
             failed=self._failed,
             refused=self._refused,
@@ -285,6 +293,14 @@ class Worker:
 
     def _process(self, item: model.WorkItem) -> model.Settlement | None:
         """Run the job; its settlement, or None when the claim was lost meanwhile."""
+        for observer in self._observers:
+            observer.job_began(item)
+        settled = self._attempt(item)
+        for observer in self._observers:
+            observer.job_ended(item, settled)
+        return settled
+
+    def _attempt(self, item: model.WorkItem) -> model.Settlement | None:
         outcome, seconds = self._attempts.run(item)
         if outcome is None:
             return None
@@ -304,9 +320,11 @@ class Worker:
         is_general = self._throttled >= THROTTLED_IN_A_ROW or item.transients >= 2
         if outcome.throttled or is_general:
             cause = (outcome.error or "throttled").partition("\n")[0]
-            self._contact.persist(lambda: self._pool.hold_off(seconds, reason=cause))
+            self._membership.persist(lambda: self._pool.hold_off(seconds, reason=cause))
 
     def _on_signal(self) -> None:
-        self._signals += 1
-        if self._signals > 1:
+        self._membership.signals += 1
+        for observer in self._observers:
+            observer.signalled(self._membership.signals)
+        if self._membership.signals > 1:
             self._attempts.stop_now()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sprat.config.settings import require_processor
 from sprat.core import leases, model, payload
 from sprat.core.errors import InvalidInput
-from sprat.fleet import checker, reaper, scaler
+from sprat.fleet import checker, policy_input, reaper, scaler
+from sprat.fleet.decide import by_policy
 from sprat.machines.runtime import launching
-from sprat.scaling import policies
 from sprat.worker.processor import Outcome, settlement
 
 TYPE_CHECKING = False
@@ -43,9 +43,10 @@ def get_pool_state(room: MachineHost, asked: Arguments) -> Any:
 
 def calculate_spawn(room: MachineHost, asked: Arguments) -> Any:
     """How many workers the pool's own policy would launch now, at most `max_workers`."""
-    pool = room.store.pool(asked.pool())
-    settings = _limited(pool.state().settings, asked)
-    decision = policies.decide(pool.observe(), settings)
+    pool = asked.pool()
+    settings = checker.limited(room.store.pool(pool).state().settings, asked.whole("max_workers"))
+    snapshot, decision = by_policy(room.store, pool, settings)
+    policy_input.remember(room.store, snapshot, decision)
     return {"workers_to_spawn": decision.launch, "reason": decision.reason}
 
 
@@ -54,12 +55,13 @@ def spawn_workers(room: MachineHost, asked: Arguments) -> Any:
     pool, wanted = asked.pool(), asked.whole("workers_to_spawn", 0) or 0
     most = launching.limit_of(asked.context, asked.input)
     who = asked.machine.name
-    require_processor(room.store.pool(pool).state().settings, pool)
-    reserved = launching.reserve(room.store, pool, wanted, most=most, who=who)
-    if reserved.ids:
-        checker.launch(room.store, pool, reserved.settings, reserved.ids)
-    room.launched = room.launched.plus(wanted, reserved.ids, reserved.reason)
-    ids = list(reserved.ids)
+    settings = room.store.pool(pool).state().settings
+    require_processor(settings, pool)
+    reserved = launching.reserve(room.store, pool, settings, wanted, most=most, who=who)
+    if reserved.launched:
+        checker.launch(room.store, pool, settings, reserved.launched)
+    room.launched = room.launched.plus(wanted, reserved.launched, reserved.reason)
+    ids = list(reserved.launched)
     return {"spawned": len(ids), "spawned_ids": ids, "reason": reserved.reason}
 
 
@@ -211,13 +213,6 @@ ACTIONS: dict[str, Action] = {
         *(list_stale_workers, reap_worker, reap_stale_workers),
     )
 }
-
-
-def _limited(settings: model.PoolSettings, asked: Arguments) -> model.PoolSettings:
-    most = asked.whole("max_workers")
-    if most is None:
-        return settings
-    return settings.replace(max_workers=most, min_workers=min(settings.min_workers, most))
 
 
 def _member(room: MachineHost) -> MachineWorker:

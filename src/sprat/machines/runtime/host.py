@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 
 from sprat.core import payload
+from sprat.core.coroutines import outcome
 from sprat.core.errors import InvalidInput, SpratError
 from sprat.machines.checks import is_path, nearest
 from sprat.machines.runtime import launching, user_code
 from sprat.machines.runtime.arguments import Arguments
-from sprat.machines.runtime.hooks import Bound, awaited, bound, enter_directory, of_object
+from sprat.machines.runtime.hooks import Bound, bound, enter_directory, of_object
 from sprat.machines.runtime.worker import ClaimLost, Fenced
 from sprat.machines.stepping import Host, MachineFailed, Position, Run, StateTimeout, TimeIsUp
-from sprat.worker.contact import RETRY_SECONDS
 from sprat.worker.handlers import find
 from sprat.worker.job import Job, Stopped
 from sprat.worker.job import run as run_job
@@ -147,7 +147,7 @@ class MachineHost(Host):
             self.member.beat()
         pauses = [LOOK_UP_SECONDS, self._limits.left()]
         if self.member is not None and self.member.is_registered:
-            pauses.append(self.member.until_beat)
+            pauses.append(self.member.until_due())
         return min(pause for pause in pauses if pause is not None)
 
     # -- what states do ---------------------------------------------------------------------
@@ -203,7 +203,7 @@ class MachineHost(Host):
         argument = dict(context) if given is None else given
 
         def work() -> Any:
-            output = awaited(function(argument))
+            output = outcome(function(argument))
             return [output is argument and given is None, output]
 
         is_context, output = self.call(work, run.machine.settings.isolation)
@@ -237,7 +237,7 @@ class MachineHost(Host):
                 why.append(error)
                 return False
 
-        pulse = HeartbeatThread(beat, pause=lambda: max(member.until_beat, RETRY_SECONDS))
+        pulse = HeartbeatThread(beat, pause=member.until_due)
         pulse.start()
         try:
             pulse.begin()
@@ -334,7 +334,7 @@ class MachineHost(Host):
         return self._process(processor, item, settings.isolation)
 
     def use(self, processor: Processor, settings: PoolSettings) -> None:
-        """Take this for the pool's processor: somebody has loaded it already."""
+        """Take this for the pool's processor: it is loaded already."""
         self._loaded = (processor, settings)
 
     def _process(self, processor: Processor, item: WorkItem, isolation: str) -> Any:

@@ -9,30 +9,24 @@ from __future__ import annotations
 
 import os
 
-from sprat.core import jsontext, model
+from sprat.core import jsontext
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
-from sprat.fleet import checker
-from sprat.scaling import drain_order, launch_backoff
+from sprat.fleet import checker, reservation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from sprat.core.model import PoolSettings
+    from sprat.fleet.decide import Decided
     from sprat.machines.definition import Machine
     from sprat.machines.library import Library
     from sprat.store.store import Store
 
+POLICY = "machine"
 MAX_ORDER_BYTES = 100_000  # it travels in the environment of a process
-
-
-class Reserved(Record):
-    """The ids of the workers that may be started for a pool, and the reason for their number."""
-
-    settings: model.PoolSettings
-    ids: tuple[str, ...]
-    reason: str
 
 
 class Launched(Record):
@@ -61,47 +55,15 @@ class Launched(Record):
 NOTHING = Launched(asked=0, ids=(), reason="")
 
 
-def reserve(store: Store, pool: str, asked: int, *, most: int | None, who: str) -> Reserved:
+def reserve(
+    store: Store, pool: str, settings: PoolSettings, asked: int, *, most: int | None, who: str
+) -> Decided:
     """Record the decision to launch as many as asked for and allowed; the reserved ids."""
-    settings = store.pool(pool).state().settings
     if settings.launcher != "process":
         raise InvalidInput(
             f"pool {pool} has the launcher {settings.launcher}: machines launch only processes"
         )
-    limit = settings.max_workers if most is None else min(most, settings.max_workers)
-    store.workers.reap(pool)
-    for _ in range(checker.TRIES):
-        seen = store.pool(pool).observe()
-        decision = decide(seen, asked, limit, settings.reservation_seconds, who)
-        if not decision.launch:
-            return Reserved(settings=settings, ids=(), reason=decision.reason)
-        recorded = store.pool(pool).record(decision, version=seen.version)
-        if recorded is not None:
-            return Reserved(settings=settings, ids=recorded.launched, reason=decision.reason)
-    return Reserved(settings=settings, ids=(), reason="other passes were faster each time")
-
-
-def decide(
-    seen: model.Snapshot, asked: int, limit: int, start_deadline_seconds: float, who: str
-) -> model.Decision:
-    """Pure: what may be launched of what was asked for."""
-    current = len(drain_order.fleet(seen.workers))
-    launch = max(0, min(asked, limit - current))
-    reason = f"{who} asked for {asked}: {current} workers, at most {limit}"
-    launch, reason = launch_backoff.braked(seen, launch, reason)
-    return model.Decision(
-        pool=seen.pool,
-        group=seen.group,
-        policy="machine",
-        direction="up" if launch else "hold",
-        current=current,
-        desired=current + launch,
-        reason=reason,
-        inputs={"asked": asked, "ready": seen.counts.ready},
-        launch=launch,
-        max_workers=limit,
-        start_deadline_seconds=start_deadline_seconds,
-    )
+    return reservation.reserve(store, pool, settings, asked, most=most, who=who, policy=POLICY)
 
 
 def launch(
@@ -119,10 +81,11 @@ def launch(
     done = NOTHING
     for pool in dict.fromkeys(pool for pool, _ in wanted):
         inputs = [given for name, given in wanted if name == pool]
-        reserved = reserve(store, pool, len(inputs), most=most, who=who)
-        for text, group in _by_input(reserved.ids, inputs).items():
-            _start(store, pool, reserved.settings, group, order(machine, text, library, most))
-        done = done.plus(len(inputs), reserved.ids, reserved.reason)
+        settings = store.pool(pool).state().settings
+        reserved = reserve(store, pool, settings, len(inputs), most=most, who=who)
+        for text, group in _by_input(reserved.launched, inputs).items():
+            _start(store, pool, settings, group, order(machine, text, library, most))
+        done = done.plus(len(inputs), reserved.launched, reserved.reason)
     return done
 
 
@@ -148,9 +111,7 @@ def _by_input(ids: Sequence[str], inputs: Sequence[Any]) -> dict[str, list[str]]
     return groups
 
 
-def _start(
-    store: Store, pool: str, settings: model.PoolSettings, ids: Sequence[str], what: str
-) -> None:
+def _start(store: Store, pool: str, settings: PoolSettings, ids: Sequence[str], what: str) -> None:
     from sprat.launchers.process.launcher import OrderedLauncher
 
     checker.launch(store, pool, settings, tuple(ids), OrderedLauncher(what))

@@ -6,12 +6,10 @@ child meanwhile. So there is no thread, and a job that keeps the interpreter bus
 
 from __future__ import annotations
 
-import os
-import time
-
 from sprat.core import model
 from sprat.core.errors import StoreUnavailable
 from sprat.machines.stepping import Failed
+from sprat.worker.membership import Membership, registration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,73 +29,51 @@ class ClaimLost(Failed):
         super().__init__(f"the claim on {item_id} was lost", ("ClaimLost",))
 
 
-class MachineWorker:
+class MachineWorker(Membership):
     def __init__(
         self, store: Store, worker_id: str, *, interval: float | None, reserved: bool = False
     ) -> None:
-        self._store = store
-        self._interval = interval or model.HEARTBEAT_SECONDS
-        self._lease = 2 * self._interval
-        self._is_reserved = reserved
-        self._heard_at = time.monotonic()
-        self._me: model.WorkerRecord | None = None
+        heartbeat_seconds = interval or model.HEARTBEAT_SECONDS
+        super().__init__(store, registration(worker_id, None, heartbeat_seconds, reserved=reserved))
         self.worker_id = worker_id
-        self.status = model.STARTING
+        self.is_registered = False
         self.held: dict[str, model.WorkItem] = {}
         self.claims = 0
 
-    @property
-    def is_registered(self) -> bool:
-        return self._me is not None
-
     def join(self, pool: str | None) -> model.WorkerRecord:
         """Register, once."""
-        if self._me is None:
-            self._heard_at = time.monotonic()
-            me = self._store.workers.register(
-                model.WorkerRegistration(
-                    worker_id=self.worker_id,
-                    pool_id=pool,
-                    host=os.uname().nodename,
-                    pid=os.getpid(),
-                    lease_seconds=self._lease,
-                    reserved=self._is_reserved,
-                )
-            )
-            if me.status != model.ACTIVE:
-                raise Fenced(me.reason or me.status)
-            self._me, self.status = me, me.status
-        return self._me
+        if not self.is_registered:
+            self.registration = self.registration.replace(pool_id=pool)
+            if pool is not None:
+                self.on_lost_contact = self._store.pool(pool).state().settings.on_lost_contact
+            if not self.register():
+                raise Fenced(self.me.reason or self.status)
+            self.is_registered = True
+        return self.me
 
     def beat(self, *, now: bool = False, between_states: bool = False) -> None:
         """Send a heartbeat if it is time. Raises ClaimLost or Fenced when it is too late."""
-        pause = min(self._interval, BETWEEN_STATES_SECONDS) if between_states else self._interval
-        is_due = time.monotonic() - self._heard_at >= pause
-        if self._me is None or not (now or is_due):
+        pause = min(self.heartbeat_seconds, BETWEEN_STATES_SECONDS) if between_states else None
+        if not self.is_registered or not (now or self.is_due(pause)):
             return
         try:
-            answer = self._store.workers.heartbeat(self._me, holding=list(self.held.values()))
+            lost = self.heartbeat(self.held.values())
         except StoreUnavailable:
+            if self.is_out_of_contact:
+                raise Fenced("the store cannot be reached") from None
             return  # the machine goes on: the store decides when it is back
-        self._heard_at = time.monotonic()
-        self.status = answer.status
-        if answer.status in model.ENDED:
-            raise Fenced(answer.status)
-        for item_id in answer.lost:
+        if self.status in model.ENDED:
+            raise Fenced(self.status)
+        for item_id in lost:
             self.held.pop(item_id, None)
             raise ClaimLost(item_id)
-
-    @property
-    def until_beat(self) -> float:
-        return max(0.0, self._heard_at + self._interval - time.monotonic())
 
     def hold(self, item: model.WorkItem) -> None:
         self.held[item.id] = item
         self.claims += 1
 
     def leave(self, status: str, reason: str) -> None:
-        """Say good-bye: `terminated` hands what it holds back, `lost` releases it as a crash."""
-        if self._me is not None:
-            self._store.workers.update_status(self._me, status, reason=reason)
-            self._me, self.status = None, status
+        if self.is_registered:
+            super().leave(status, reason)
+            self.is_registered = False
             self.held.clear()
