@@ -78,7 +78,7 @@ def tend(
     another place): who is gone, or will never come, frees slot and items now instead of when a
     deadline has passed."""
     if launcher is None and settings.launcher == "process":
-        return  # a nest sees its workers end
+        return  # a fork server sees its workers end
     alive = store.workers.list(status=model.LIVE, pool_id=pool, capability=group)
     try:
         starter = launcher or open_launcher(settings.launcher)

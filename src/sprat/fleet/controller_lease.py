@@ -2,7 +2,7 @@
 
 While a controller leads a scale set there is a document that says who it is and what it scales by.
 The document is its lease: it expires unless it is renewed. Whoever finds it goes by it: a worker
-without work does not leave by its pool's own rule, and pushes and nests leave scaling to the
+without work does not leave by its pool's own rule, and pushes and fork servers leave scaling to the
 controller.
 
 The document of the pool itself is also the duty to bring workers for the work that needs no group.
