@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from sprat.store.redis.client import RedisClient
 
 
-def get(link: RedisClient, kind: str, name: str) -> model.Document | None:
-    found = link.run("document", kind, name)
-    if found is None:
+def get(client: RedisClient, kind: str, name: str) -> model.Document | None:
+    row = client.run("document", kind, name)
+    if row is None:
         return None
-    return model.Document(kind=kind, name=name, body=found[0], version=found[1])
+    return model.Document(kind=kind, name=name, body=row[0], version=row[1])
 
 
-def page(link: RedisClient, kind: str, limit: int, after: str | None) -> list[model.Document]:
-    rows = link.run("documents_page", kind, limit, after or "")
+def page(client: RedisClient, kind: str, limit: int, after: str | None) -> list[model.Document]:
+    rows = client.run("documents_page", kind, limit, after or "")
     return [model.Document(kind=kind, name=name, body=body, version=n) for name, body, n in rows]
 
 
 def put(
-    link: RedisClient,
+    client: RedisClient,
     kind: str,
     name: str,
     body: str | None,
@@ -32,12 +32,12 @@ def put(
     seconds: float | None,
 ) -> bool:
     return bool(
-        link.run(
+        client.run(
             *("put", kind, name, signed(body), "" if version is None else version),
             *("" if seconds is None else micros(seconds), new_request()),
         )
     )
 
 
-def take(link: RedisClient, name: str, amount: float, rate: float, burst: float) -> float:
-    return float(link.run("take", name, repr(amount), repr(rate), repr(burst), new_request()))
+def take(client: RedisClient, name: str, amount: float, rate: float, burst: float) -> float:
+    return float(client.run("take", name, repr(amount), repr(rate), repr(burst), new_request()))

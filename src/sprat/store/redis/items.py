@@ -25,12 +25,12 @@ def new_request() -> str:
     return os.urandom(8).hex()
 
 
-def push(link: RedisClient, pool: str, items: Sequence[model.NewItem]) -> list[str]:
+def push(client: RedisClient, pool: str, items: Sequence[model.NewItem]) -> list[str]:
     if len(items) == 1:
         item_id, data, max_retries, priority, *rest, task = items[0]
         if not any(rest):
             data = stored(data, task)
-            link.run("push_one", pool, item_id, data, max_retries, priority, pool=pool)
+            client.run("push_one", pool, item_id, data, max_retries, priority, pool=pool)
             return [item_id]
     options: dict[tuple[object, ...], int] = {}  # many items have the same
     values: list[str | int] = []
@@ -40,12 +40,12 @@ def push(link: RedisClient, pool: str, items: Sequence[model.NewItem]) -> list[s
         number = options.get(about)
         if number is None:
             number = options[about] = len(options) + 1
-        known = digest(data, task) if key else ""
-        values += (item_id, stored(data, task), number, key or "", known)
+        fingerprint = digest(data, task) if key else ""
+        values += (item_id, stored(data, task), number, key or "", fingerprint)
     chosen: list[str | int] = []
     for max_retries, priority, delay, tenant, group, backlog in options:
         chosen += (max_retries, priority, micros(delay), tenant or "", group or "", int(backlog))  # type: ignore[arg-type, call-overload]
-    ids: list[str] = link.run("push", pool, len(options), *chosen, *values, pool=pool)
+    ids: list[str] = client.run("push", pool, len(options), *chosen, *values, pool=pool)
     return ids
 
 
@@ -57,7 +57,7 @@ def digest(data: str, task: str | None) -> str:
 
 
 def exchange(
-    link: RedisClient,
+    client: RedisClient,
     pool: str,
     worker: WorkerRef | None,
     *,
@@ -74,10 +74,10 @@ def exchange(
     values: list[str | int] = [
         *(pool, worker_id, "" if incarnation is None else incarnation, claim, int(announced)),
         *(name, str(int(again)), started_id, started_token or ""),
-        *told(settlements),
+        *settlement_fields(settlements),
     ]
-    script = "exchange_marked" if link.is_mark_due() else "exchange"
-    settled, was_started, runs, version = link.run(script, *values, again_at=AGAIN)
+    script = "exchange_marked" if client.is_mark_due() else "exchange"
+    settled, was_started, runs, version = client.run(script, *values, again_at=AGAIN)
     return model.Exchange.of(
         (
             tuple([digit == "1" for digit in settled]),
@@ -88,17 +88,17 @@ def exchange(
     )
 
 
-def told(settlements: Sequence[model.Settlement]) -> list[str | int]:
+def settlement_fields(settlements: Sequence[model.Settlement]) -> list[str | int]:
     """Settlements as exchange.lua reads them: shorter if all are done and have no result."""
     values: list[str | int] = [3]
     for item_id, token, outcome, result, _, _, seconds in settlements:
         if outcome != model.COMPLETE or result is not None:
-            return told_in_full(settlements)
+            return all_settlement_fields(settlements)
         values += (item_id, token or "", "" if seconds is None else micros(seconds))
     return values
 
 
-def told_in_full(settlements: Sequence[model.Settlement]) -> list[str | int]:
+def all_settlement_fields(settlements: Sequence[model.Settlement]) -> list[str | int]:
     values: list[str | int] = [7]
     for item_id, token, outcome, result, error, delay, seconds in settlements:
         values += (
@@ -109,64 +109,64 @@ def told_in_full(settlements: Sequence[model.Settlement]) -> list[str | int]:
 
 
 def save(
-    link: RedisClient,
+    client: RedisClient,
     claim: ClaimRef,
     checkpoint: str | None,
     progress: float | None,
     note: str | None,
 ) -> bool:
     fraction = "" if progress is None else repr(progress)
-    saved = link.run(
+    saved = client.run(
         "save", claim.item_id, claim.token or "", checkpoint or "", fraction, signed(note)
     )
     return bool(saved)
 
 
-def release(link: RedisClient, pool: str, worker_id: str, started: Sequence[str] | None) -> int:
-    return int(link.run("release", pool, worker_id, named(started)))
+def release(client: RedisClient, pool: str, worker_id: str, started: Sequence[str] | None) -> int:
+    return int(client.run("release", pool, worker_id, named(started)))
 
 
 def named(started: Sequence[str] | None) -> str:
     return "null" if started is None else jsontext.dumps(list(started))
 
 
-def steer(link: RedisClient, verb: str, pool: str, item_ids: Sequence[str]) -> int:
-    return int(link.run("steer", verb, pool, *item_ids))
+def steer(client: RedisClient, verb: str, pool: str, item_ids: Sequence[str]) -> int:
+    return int(client.run("steer", verb, pool, *item_ids))
 
 
-def get(link: RedisClient, item_id: str) -> model.WorkItem:
-    return item_of(link.run("item", item_id))
+def get(client: RedisClient, item_id: str) -> model.WorkItem:
+    return item_of(client.run("item", item_id))
 
 
-def pools_of(link: RedisClient, item_ids: Sequence[str]) -> list[str | None]:
-    return [pool or None for pool in link.run("pools_of", *item_ids)]
+def pools_of(client: RedisClient, item_ids: Sequence[str]) -> list[str | None]:
+    return [pool or None for pool in client.run("pools_of", *item_ids)]
 
 
 def page(
-    link: RedisClient, pool: str, status: str | None, limit: int, after: str | None
+    client: RedisClient, pool: str, status: str | None, limit: int, after: str | None
 ) -> list[model.WorkItem]:
-    found: list[model.WorkItem] = []
+    items: list[model.WorkItem] = []
     place: int | None = 0
-    while place is not None and len(found) < limit:
-        wanted = limit - len(found)
-        place, rows, _ = link.run("items", pool, status or "", wanted, after or "", place, "{}")
-        found += [item_of(row) for row in rows]
+    while place is not None and len(items) < limit:
+        missing = limit - len(items)
+        place, rows, _ = client.run("items", pool, status or "", missing, after or "", place, "{}")
+        items += [item_of(row) for row in rows]
         after = None
-    return found
+    return items
 
 
 def find(
-    link: RedisClient, pool: str, which: model.ItemFilter, limit: int, after: str | None
+    client: RedisClient, pool: str, which: model.ItemFilter, limit: int, after: str | None
 ) -> model.Found:
     filters = {name: value for name, value in which.as_dict().items() if value is not None}
     for name in ("older_seconds", "newer_seconds"):
         if name in filters:
             filters[name] = micros(filters[name])
     values = (pool, which.status or "", limit, after or "", BEYOND if which.newest else 0)
-    place, rows, last = link.run("items", *values, jsontext.dumps(filters))
-    found = tuple(item_of(row) for row in rows)
-    return model.Found(items=found, after=None if place is None else last)
+    place, rows, last = client.run("items", *values, jsontext.dumps(filters))
+    items = tuple(item_of(row) for row in rows)
+    return model.Found(items=items, after=None if place is None else last)
 
 
-def counts(link: RedisClient, pool: str) -> model.Counts:
-    return counts_of(link.run("counts", pool))
+def counts(client: RedisClient, pool: str) -> model.Counts:
+    return counts_of(client.run("counts", pool))

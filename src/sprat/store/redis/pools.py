@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from sprat.store.redis.client import RedisClient
 
 
-def names(link: RedisClient) -> list[str]:
-    return sorted(link.ask("SMEMBERS", link.address.tag + ":pools"))
+def names(client: RedisClient) -> list[str]:
+    return sorted(client.ask("SMEMBERS", client.address.tag + ":pools"))
 
 
-def state(link: RedisClient, pool: str) -> model.PoolState:
-    settings, version, pause, reason = link.run("pool_state", pool)
+def state(client: RedisClient, pool: str) -> model.PoolState:
+    settings, version, pause, reason = client.run("pool_state", pool)
     is_timed = pause is not None and pause >= 0
     return model.PoolState(
         name=pool,
@@ -29,9 +29,9 @@ def state(link: RedisClient, pool: str) -> model.PoolState:
     )
 
 
-def configure(link: RedisClient, pool: str, settings: str, version: int | None) -> bool:
-    wanted = "" if version is None else version
-    return bool(link.run("configure", pool, settings, wanted, _limits(settings), new_request()))
+def configure(client: RedisClient, pool: str, settings: str, version: int | None) -> bool:
+    expected = "" if version is None else version
+    return bool(client.run("configure", pool, settings, expected, _limits(settings), new_request()))
 
 
 def _limits(settings: str) -> str:
@@ -45,26 +45,26 @@ def _limits(settings: str) -> str:
     return jsontext.dumps(limits)
 
 
-def pause(link: RedisClient, pool: str, seconds: float | None, reason: str | None) -> None:
-    link.run("pause", pool, "" if seconds is None else micros(seconds), 0, signed(reason))
+def pause(client: RedisClient, pool: str, seconds: float | None, reason: str | None) -> None:
+    client.run("pause", pool, "" if seconds is None else micros(seconds), 0, signed(reason))
 
 
-def hold_off(link: RedisClient, pool: str, seconds: float, reason: str | None) -> None:
-    link.run("pause", pool, micros(seconds), 1, signed(reason))
+def hold_off(client: RedisClient, pool: str, seconds: float, reason: str | None) -> None:
+    client.run("pause", pool, micros(seconds), 1, signed(reason))
 
 
-def request_check(link: RedisClient, pool: str, max_workers: int) -> bool:
-    return bool(link.run("request_check", pool, max_workers, new_request()))
+def request_check(client: RedisClient, pool: str, max_workers: int) -> bool:
+    return bool(client.run("request_check", pool, max_workers, new_request()))
 
 
-def begin_check(link: RedisClient, pool: str) -> None:
-    link.run("begin_check", pool)
+def begin_check(client: RedisClient, pool: str) -> None:
+    client.run("begin_check", pool)
 
 
-def purge(link: RedisClient, pool: str, limit: int) -> int:
-    return int(link.run("purge", pool, limit))
+def purge(client: RedisClient, pool: str, limit: int) -> int:
+    return int(client.run("purge", pool, limit))
 
 
-def delete_pool(link: RedisClient, pool: str, limit: int) -> bool | None:
-    answer = int(link.run("delete_pool", pool, limit))
+def delete_pool(client: RedisClient, pool: str, limit: int) -> bool | None:
+    answer = int(client.run("delete_pool", pool, limit))
     return None if answer < 0 else bool(answer)

@@ -126,12 +126,12 @@ def _connected(address: RedisAddress, host: tuple[str, int] | None) -> Any:
         return _secured(plain, address, host[0]) if address.tls else plain
     if host is None:
         return _connect(_socket.AF_UNIX, address.path)
-    found = _socket.getaddrinfo(host[0], host[1], 0, _socket.SOCK_STREAM)
-    for family, _, _, _, where in found:
+    addresses = _socket.getaddrinfo(host[0], host[1], 0, _socket.SOCK_STREAM)
+    for family, _, _, _, where in addresses:
         try:
             plain = _connect(family, where)
         except OSError:
-            if where == found[-1][4]:
+            if where == addresses[-1][4]:
                 raise
         else:
             return _secured(plain, address, host[0]) if address.tls else plain

@@ -21,11 +21,11 @@ KINDS = {
     "f": histogram.FAIL,
 }
 # The fields of a decision that the script has no use for, kept as JSON text.
-TOLD = ("policy", "direction", "current", "desired", "reason", "inputs")
+STORED = ("policy", "direction", "current", "desired", "reason", "inputs")
 
 
-def observe(link: RedisClient, pool: str, group: str | None, window: float) -> model.Snapshot:
-    now, counts, held, workers, oldest, due, *state, sums = link.run(
+def observe(client: RedisClient, pool: str, group: str | None, window: float) -> model.Snapshot:
+    now, counts, held, workers, oldest, due, *state, sums = client.run(
         "observe", pool, group or "", repr(window), int(group == model.NO_GROUP)
     )
     pause, reason, parked, version, up, down, failures, failed_at = state
@@ -53,17 +53,17 @@ def observe(link: RedisClient, pool: str, group: str | None, window: float) -> m
 
 def _summed(parked: Sequence[Any]) -> dict[str, int]:
     """Items per task; a task may come once per group."""
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for task, n in zip(parked[::2], parked[1::2], strict=True):
-        found[task] = found.get(task, 0) + n
-    return found
+        totals[task] = totals.get(task, 0) + n
+    return totals
 
 
 def record(
-    link: RedisClient, version: int, decision: model.Decision
+    client: RedisClient, version: int, decision: model.Decision
 ) -> model.RecordedDecision | None:
     needed = () if decision.group is None else (decision.group,)
-    asked = {
+    request = {
         "pool": decision.pool,
         "group": decision.group,
         "direction": decision.direction,
@@ -75,12 +75,14 @@ def record(
         "deadline": micros(decision.start_deadline_seconds),
         "capabilities": list(dict.fromkeys((*decision.capabilities, *needed))),
     }
-    told = {name: getattr(decision, name) for name in TOLD}
-    told["inputs"] = dict(decision.inputs)
-    kept = link.run("record", new_request(), version, jsontext.dumps(asked), jsontext.dumps(told))
-    if kept is None:
+    stored = {name: getattr(decision, name) for name in STORED}
+    stored["inputs"] = dict(decision.inputs)
+    reply = client.run(
+        "record", new_request(), version, jsontext.dumps(request), jsontext.dumps(stored)
+    )
+    if reply is None:
         return None
-    number, at, launched, drained = kept
+    number, at, launched, drained = reply
     return model.RecordedDecision(
         version=number,
         at=at / 1e6,
@@ -88,12 +90,12 @@ def record(
         group=decision.group,
         launched=tuple(launched),
         drained=tuple(drained),
-        **told,
+        **stored,
     )
 
 
 def decisions(
-    link: RedisClient, pool: str, group: str | None, limit: int
+    client: RedisClient, pool: str, group: str | None, limit: int
 ) -> list[model.RecordedDecision]:
     return [
         model.RecordedDecision(
@@ -103,25 +105,25 @@ def decisions(
             group=of_group or None,
             launched=tuple(launched),
             drained=tuple(drained),
-            **jsontext.loads(told),
+            **jsontext.loads(stored),
         )
-        for version, at, of_group, launched, drained, told in link.run(
+        for version, at, of_group, launched, drained, stored in client.run(
             "decisions", pool, group or "", limit
         )
     ]
 
 
-def stats(link: RedisClient, pool: str, seconds: float) -> model.Stats:
-    sums = link.run("history", pool, repr(seconds))
+def stats(client: RedisClient, pool: str, seconds: float) -> model.Stats:
+    sums = client.run("history", pool, repr(seconds))
     return histogram.summarise(seconds, [row for _, _, row in _read(sums)])
 
 
-def history(link: RedisClient, pool: str, seconds: float) -> list[model.StatsBucket]:
-    return histogram.history(_read(link.run("history", pool, repr(seconds))))
+def history(client: RedisClient, pool: str, seconds: float) -> list[model.StatsBucket]:
+    return histogram.history(_read(client.run("history", pool, repr(seconds))))
 
 
-def totals(link: RedisClient, pool: str) -> model.Totals:
-    sums, decisions = link.run("totals", pool)
+def totals(client: RedisClient, pool: str) -> model.Totals:
+    sums, decisions = client.run("totals", pool)
     return histogram.totals([*(row for _, _, row in _read(sums)), *_decided(decisions)])
 
 

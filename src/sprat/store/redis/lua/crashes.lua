@@ -31,7 +31,7 @@ local function release_all(worker_id, pool, started, reason, in_outage)
       happened(item[POOL], 'f')
     end
     if item[TENANT] ~= '' then
-      ring(item[POOL], false)
+      add_wakeup(item[POOL], false)
     end
     local status = after_crash(id, item, started and true, in_outage)
     if status == 'poisoned' then
