@@ -81,7 +81,7 @@ def test_a_delayed_push_is_waited_for_by_one_fork_server(fleet: Fleet, tmp_path:
     assert fleet.fork_servers()[0] in fork_servers
     assert len(fork_servers) <= 3
     SqliteWorld(tmp_path).advance(600)
-    fleet.push(say=100)  # rings for the one that sleeps
+    fleet.push(say=100)  # wakes the one that sleeps
     fleet.until_done(101)
     fleet.may_stay = True  # it looks once more when its nap is over
     assert set(fleet.starts().values()) == {1}

@@ -97,7 +97,7 @@ class WorkItem(Record):
 
 
 class ItemFilter(Record):
-    """Which items to find; what is None is not looked at. See finding.py."""
+    """Which items to find; what is None is not looked at. See item_filter.py."""
 
     status: str | None = None
     delayed: bool | None = None  # of pending items: those that wait for their time, or the others
@@ -351,7 +351,7 @@ class DecisionCount(Record):
     """How many scaling decisions of one kind were recorded."""
 
     direction: str  # up, down or hold
-    reason: str  # one of the words of scaling_reasons.py
+    reason: str  # one of the words of reason_labels.py
     n: int
 
 

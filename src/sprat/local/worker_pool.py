@@ -112,13 +112,13 @@ class WorkerPool:
         cls, variables: Mapping[str, str] | None = None, *, kind: str = "thread"
     ) -> WorkerPool:
         """From MIN_WORKERS, CURRENT_REGION and WORKER_SHUTDOWN_TIMEOUT_S."""
-        given = environment.given(variables)
+        values = environment.given(variables)
         return cls(
-            environment.whole(given, "MIN_WORKERS", 1, MAX_WORKERS),
-            given.get("CURRENT_REGION") or None,
+            environment.whole(values, "MIN_WORKERS", 1, MAX_WORKERS),
+            values.get("CURRENT_REGION") or None,
             kind=kind,
             shutdown_timeout_s=environment.real(
-                given, "WORKER_SHUTDOWN_TIMEOUT_S", SHUTDOWN_SECONDS, 86400.0
+                values, "WORKER_SHUTDOWN_TIMEOUT_S", SHUTDOWN_SECONDS, 86400.0
             ),
         )
 

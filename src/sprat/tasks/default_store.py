@@ -55,8 +55,8 @@ class DefaultStore:
         """Before a push: the pool's settings let its workers run the task. Checked at the first
         push, and again from time to time: another program may have moved the pool."""
         key = task.pool_name, task.name
-        known, handler, until = self._adopted.get(key, (task, "", 0.0))
-        if known is task and until > time.monotonic():
+        owner, handler, until = self._adopted.get(key, (task, "", 0.0))
+        if owner is task and until > time.monotonic():
             return
         program = task.program()
         if handler not in ("", program.handler):
@@ -68,13 +68,13 @@ class DefaultStore:
             pass  # another process changed the settings in between
         self._adopted[key] = task, program.handler, time.monotonic() + ADOPTED_SECONDS
 
-    def _settle_in(self, pool: WorkPool, program: Program, wanted: Mapping[str, Any]) -> bool:
+    def _settle_in(self, pool: WorkPool, program: Program, chosen: Mapping[str, Any]) -> bool:
         state = pool.state()
         now = state.settings
         if not ownership.is_other(now, program):
-            changes = {**wanted, **ownership.adopted(now, program)}
+            changes = {**chosen, **ownership.adopted(now, program)}
         elif _is_empty(pool):
-            changes = {**wanted, **ownership.moved(program)}
+            changes = {**chosen, **ownership.moved(program)}
         else:
             raise InvalidInput(ownership.refusal(pool.name, now, program))
         if _text(settings.changed(now, changes)) == _text(now):
@@ -117,7 +117,7 @@ class use:  # noqa: N801  (used as a statement: `with sprat.use(url):`)
 
 
 _used: ContextVar[DefaultStore | None] = ContextVar("sprat.use", default=None)
-everywhere: list[DefaultStore] = []  # for all threads, whatever `use` says: see inlining.py
+everywhere: list[DefaultStore] = []  # for all threads, whatever `use` says: see inline.py
 _places: dict[tuple[str, str], DefaultStore] = {}  # by URL and working directory
 
 

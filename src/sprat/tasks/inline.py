@@ -96,24 +96,25 @@ class inline(default_store.DefaultStore):  # noqa: N801  (used as a statement: `
             raise SpratError(f"{MOST_JOBS} jobs ran inline: does {task.pool_name} push itself?")
         # A Ctrl-C, or what a test framework raises to end a test, is not the job's.
         own = (Exception, SystemExit)
-        done = processor.attempt(lambda job: handlers.call(task, job), Job(pool, item), catch=own)
-        if done.ok:
-            pool.complete(item, None if done.result is None else json.loads(done.result))
+        job = Job(pool, item)
+        outcome = processor.attempt(lambda job: handlers.call(task, job), job, catch=own)
+        if outcome.ok:
+            pool.complete(item, None if outcome.result is None else json.loads(outcome.result))
         else:
             pool.fail(
                 item,
-                done.error,
-                transient=done.transient,
-                poison=done.poison,
-                delay=done.delay_seconds or 0.0,
+                outcome.error,
+                transient=outcome.transient,
+                poison=outcome.poison,
+                delay=outcome.delay_seconds or 0.0,
             )
 
     def _worker(self) -> model.WorkerRecord:
         """One for each set of groups that items asked for so far."""
         worker_id = f"inline-{len(self._groups)}"
-        known = self.store.workers.get(worker_id)
-        if known is not None:
-            return known
+        worker = self.store.workers.get(worker_id)
+        if worker is not None:
+            return worker
         return self.store.workers.register(
             model.WorkerRegistration(
                 worker_id=worker_id,

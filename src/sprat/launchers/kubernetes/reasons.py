@@ -101,8 +101,8 @@ def _last_lines(printed: object) -> str:
 
 
 def _told(why: str, message: object) -> str:
-    said = " ".join(str(message or "").split())
-    return f"{why}: {said}" if said else why
+    text = " ".join(str(message or "").split())
+    return f"{why}: {text}" if text else why
 
 
 def _short(reason: str) -> str:

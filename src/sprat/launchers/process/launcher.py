@@ -83,19 +83,19 @@ def start_fork_server(
 
 def environment(url: str, settings: PoolSettings, machine: str | None = None) -> dict[str, str]:
     """The environment of a process that works for this pool."""
-    wanted = ENVIRONMENT.union(settings.environment)
-    kept = {k: v for k, v in os.environ.items() if k in wanted or k.startswith("SPRAT_")}
+    names = ENVIRONMENT.union(settings.environment)
+    variables = {k: v for k, v in os.environ.items() if k in names or k.startswith("SPRAT_")}
     if url.startswith("postgres"):  # PGPASSFILE and others hold what a connection needs
-        kept |= {k: v for k, v in os.environ.items() if k.startswith("PG")}
+        variables |= {k: v for k, v in os.environ.items() if k.startswith("PG")}
     # A fork server changes to the pool's directory, and may start another one from there.
-    if kept.get("PYTHONPATH"):
-        places = kept["PYTHONPATH"].split(os.pathsep)
-        kept["PYTHONPATH"] = os.pathsep.join(os.path.abspath(place) for place in places)
+    if variables.get("PYTHONPATH"):
+        places = variables["PYTHONPATH"].split(os.pathsep)
+        variables["PYTHONPATH"] = os.pathsep.join(os.path.abspath(place) for place in places)
     for name in ("SPRAT_LOG", "SPRAT_DIRECTORY"):
-        if kept.get(name):
-            kept[name] = os.path.abspath(kept[name])
-    kept.pop(MACHINE, None)  # it is for one fork server, not for those that it starts
-    return {**kept, "SPRAT_URL": url, **({} if machine is None else {MACHINE: machine})}
+        if variables.get(name):
+            variables[name] = os.path.abspath(variables[name])
+    variables.pop(MACHINE, None)  # it is for one fork server, not for those that it starts
+    return {**variables, "SPRAT_URL": url, **({} if machine is None else {MACHINE: machine})}
 
 
 PIPE = 9  # the descriptor of the wake-up pipe in a fork server: a shell can pass on one digit

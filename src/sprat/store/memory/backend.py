@@ -103,8 +103,8 @@ class MemoryBackend(Backend):
 
     def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
         with self._changed:
-            found = map(self._state.items.get, item_ids)
-            return [None if item is None else item.pool for item in found]
+            items = map(self._state.items.get, item_ids)
+            return [None if item is None else item.pool for item in items]
 
     def items(
         self, pool: str, status: str | None, limit: int, after: str | None
@@ -233,8 +233,8 @@ class MemoryBackend(Backend):
 
     def worker(self, worker_id: str) -> model.WorkerRecord | None:
         with self._changed:
-            found = self._state.workers.get(worker_id)
-            return None if found is None else found.as_record()
+            entry = self._state.workers.get(worker_id)
+            return None if entry is None else entry.as_record()
 
     def workers(self, which: model.WorkerFilter) -> list[model.WorkerRecord]:
         with self._changed:
