@@ -35,7 +35,7 @@ ROUND = (
 )
 
 ARRIVE = "arrive"  # an item was pushed
-WAIT = "wait"  # an item was claimed, after having been ready for so long
+WAIT = "wait"  # an item was claimed, after having been ready for this long
 RUN = "run"  # a job ended in its worker's hands, whatever its outcome
 DONE = "done"  # ... and it was completed
 FAIL = "fail"  # ... or it failed, or took its worker with it

@@ -76,7 +76,7 @@ class BoundedServer(ThreadingMixIn, HTTPServer):
                 pass  # it ended by itself
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Somebody went away in the middle: their affair."""
+        """The client closed the connection in the middle: nothing to report."""
 
 
 class BoundedRequest(BaseHTTPRequestHandler):

@@ -1,7 +1,7 @@
 """Calling something again when it fails, here and now: base * 2^attempt, give or take some jitter.
 
 For a call inside a job or a program. It waits in the calling thread, and what it knows ends with
-the process; an item of a pool is retried by the store (see retry_rules.py), whoever dies meanwhile.
+the process. An item of a pool is retried by the store instead (see retry_rules.py).
 """
 
 from __future__ import annotations

@@ -126,5 +126,5 @@ def _refusal(error: BaseException) -> bytes:
         reply = pickle.dumps((False, error))
         pickle.loads(reply)
         return reply
-    except Exception:  # noqa: BLE001  (anything may go wrong in somebody's exception)
+    except Exception:  # noqa: BLE001  (an exception class of the user may fail in any way)
         return pickle.dumps((False, SpratError(f"{type(error).__name__}: {error}")))

@@ -85,7 +85,7 @@ class DefaultStore:
         """After a push: nothing more to do, workers see to it."""
 
     def look(self, item_id: str) -> WorkItem:
-        """The item, for somebody who waits for its result."""
+        """The item, for a caller that waits for its result."""
         return self.store.get(item_id)
 
 

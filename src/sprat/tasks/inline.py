@@ -1,4 +1,4 @@
-"""Inline mode: for the tests of those who use sprat. Tasks run where they are pushed.
+"""Inline mode, for tests of programs that use sprat: tasks run where they are pushed.
 
 `with sprat.inline():` gives every task pushed inside a store in memory, and runs it before `push`
 returns: with its retries, on a clock that jumps instead of waiting. A task that a running one
@@ -31,7 +31,7 @@ LEASE_SECONDS = 86400.0
 
 class inline(default_store.DefaultStore):  # noqa: N801  (used as a statement: `with sprat.inline():`)
     """Run tasks in this process, at once, with nothing on disk; for all threads of it. A failed
-    item whose result nobody asked for raises JobFailed when the block ends."""
+    item whose result was not read raises JobFailed when the block ends."""
 
     has_workers = False
 

@@ -26,7 +26,7 @@ class NoContainer(SpratError):
 
 
 class AlreadyThere(SpratError):
-    """Somebody else made it, or does with it what was asked for."""
+    """Another process made the container, or does with it what was asked for."""
 
 
 class Container(Record):
@@ -140,7 +140,7 @@ class Engine:
         self._somehow(lambda: self._client.unpause(name))
 
     def _somehow(self, call: Callable[[], object]) -> None:
-        """Done, by us or by somebody else."""
+        """Done, by this process or by another."""
         try:
             self._tried(call)
         except (NoContainer, AlreadyThere):

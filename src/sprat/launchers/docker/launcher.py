@@ -74,7 +74,7 @@ def _engine(options: Options) -> Engine:
 
 def _start(engine: Engine, order: ContainerOrder, worker_id: str) -> None:
     """Make and start one container. The name says whose it is: a second one cannot be made, but
-    one that was made and not started, because somebody was killed in between, is started."""
+    one that was made and not started, because its maker was killed in between, is started."""
     from sprat.launchers.docker.engine import AlreadyThere
 
     name = order.name(worker_id)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OVER = ("exited", "dead")
 # A container so young may belong to a worker that was reserved after the workers were listed.
 YOUNG_SECONDS = 5.0
-# A worker that ended so long ago and still runs is stuck: its result would be refused anyway.
+# A worker that ended this long ago and still runs is stuck: its result would be refused anyway.
 STRAY_SECONDS = 60.0
 
 
@@ -60,7 +60,7 @@ def tend(
 
 
 def _clear(engine: Engine, container: Container) -> None:
-    """Remove what is left. One that an engine cannot get rid of keeps nobody from the others."""
+    """Remove what is left. A container that the engine cannot remove does not keep the others."""
     try:
         engine.remove(container.name)
     except SpratError as error:
@@ -84,7 +84,7 @@ def _why(engine: Engine, container: Container) -> str:
 
 
 def _missing(engine: Engine, pool: str, workers: Sequence[model.WorkerRecord]) -> dict[str, str]:
-    """Those who came to work in a container of this engine which somebody removed since."""
+    """The workers that registered from a container of this engine that was removed since."""
     came = [worker for worker in workers if worker.status != model.STARTING]
     if not came:
         return {}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
 BUSY, IDLE, UNSEATED = "1000", "100", "-100"
-TRIES = 5  # somebody else changed the Deployment meanwhile; then it is left to the next pass
+TRIES = 5  # another process changed the Deployment meanwhile; then the next pass does it
 
 
 class DeploymentChange(Record):
@@ -51,7 +51,7 @@ def fit(
     name = str(options.deployment)
     for _ in range(TRIES):
         deployment = cluster.get(DEPLOYMENT, name)
-        workers = live()  # after the Deployment: whoever reserves more from now on changes it too
+        workers = live()  # read after the Deployment: a pass that reserves more changes it
         pods = cluster.list(POD, labels=deployment["spec"]["selector"].get("matchLabels", {}))
         mine = [worker for worker in workers if is_for(worker, options.group)]
         change = plan(deployment, pods, mine, now=now, deadline=deadline)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sprat.launchers.kubernetes.client import Cluster
 
 REFUSED = {"involvedObject.kind": "Job", "reason": "FailedCreate"}
-LINGERS_SECONDS = 5.0  # so long a Job may take to make its pod before the events are asked
+LINGERS_SECONDS = 5.0  # a Job may take this long to make its pod before its events are read
 
 
 def job(order: PodOrder, worker_id: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class PodOrder(Record):
     options: Options
     namespace: str
     mark: str  # of the cluster
-    owner: Mapping[str, Any] | None = None  # who is deleted takes them along
+    owner: Mapping[str, Any] | None = None  # Kubernetes deletes the pods with it
     has_key: bool = False  # whether we use an API key ourselves
     allows_http: bool = False  # whether we may use http:// outside this machine ourselves
 

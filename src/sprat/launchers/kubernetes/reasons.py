@@ -14,7 +14,7 @@ STUCK = "stuck"  # will not come, however long one waits
 RUNNING = "running"
 FINISHED = "finished"
 
-# Why a container does not start: somebody has to change something, or the next try may do better.
+# Why a container does not start: a person has to change something, or the next try may do better.
 STUCK_BECAUSE = {
     *("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"),
     *("ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-LEFT_BEHIND_SECONDS = 120.0  # no two clocks are this far apart, and no pass takes so long
+LEFT_BEHIND_SECONDS = 120.0  # no two clocks are this far apart, and no pass takes this long
 EARLY_SECONDS = 2.0  # a deadline is told with its reason before the reaper tells it without
 
 

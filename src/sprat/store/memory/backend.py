@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# A waiter looks at the clock this often: delayed items and pauses end without anybody's verb,
+# A waiter looks at the clock this often: delayed items and pauses end without a verb,
 # and by an injected clock at that.
 LOOK_SECONDS = 0.02
 

@@ -14,7 +14,7 @@ CHECK_SECONDS = 10.0  # a pass that was asked for has begun by then, or its star
 
 
 def request_check(state: StoreState, name: str, max_workers: int, now: float) -> bool:
-    """True for the one who has to start a scaling pass."""
+    """True for the caller that has to start a scaling pass."""
     state.touch(now)
     pool = state.look(name)
     if pool.check_asked_at is not None and now - pool.check_asked_at < CHECK_SECONDS:
@@ -35,7 +35,7 @@ def request_check(state: StoreState, name: str, max_workers: int, now: float) ->
 
 
 def _request_wait(pool: PoolRecord, now: float) -> bool:
-    """Nobody is there, and all work is delayed: somebody has to wait for the first of it."""
+    """No worker is there, and all work is delayed: a process has to wait for the first of it."""
     due = min((item.ready_at for item in pool.delayed), default=None)
     if due is None or (pool.awaited_at is not None and now < pool.awaited_at <= due):
         return False

@@ -1,4 +1,4 @@
--- ARGV: pool, worker, the started items as JSON (null: nobody knows).
+-- ARGV: pool, worker, the started items as JSON (null: unknown).
 local worker = worker_of(ARGV[2])
 local started = set_of(cjson.decode(ARGV[3]))
 local freed = release_all(ARGV[2], ARGV[1], started, false, worker and is_renewed(worker))

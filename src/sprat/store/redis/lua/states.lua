@@ -171,7 +171,7 @@ local function forget(pool, ids)
   flush()
 end
 
--- Done items are a list in the order of their ends; a pool keeps so many of them at most.
+-- Done items are a list in the order of their ends; a pool keeps up to a fixed number of them.
 local MOST_DONE = 1000000
 local function keep_done(pool, ids)
   local key = pool_key(pool, 'done')
