@@ -68,6 +68,8 @@ LONGEST_SLEEP_SECONDS = 3600.0  # for a delayed item; a trigger has to wake what
 
 
 class ForkServer:
+    """The fork server of one pool on this machine: `run` returns when it has nothing left to do."""
+
     def __init__(self, url: str, pool: str) -> None:
         self._url = url
         self._pool = pool
