@@ -68,13 +68,13 @@ class DefaultStore:
             pass  # another process changed the settings in between
         self._adopted[key] = task, program.handler, time.monotonic() + ADOPTED_SECONDS
 
-    def _settle_in(self, pool: WorkPool, program: Program, chosen: Mapping[str, Any]) -> bool:
+    def _settle_in(self, pool: WorkPool, program: Program, wanted: Mapping[str, Any]) -> bool:
         state = pool.state()
         now = state.settings
         if not ownership.is_other(now, program):
-            changes = {**chosen, **ownership.adopted(now, program)}
+            changes = {**wanted, **ownership.adopted(now, program)}
         elif _is_empty(pool):
-            changes = {**chosen, **ownership.moved(program)}
+            changes = {**wanted, **ownership.moved(program)}
         else:
             raise InvalidInput(ownership.refusal(pool.name, now, program))
         if _text(settings.changed(now, changes)) == _text(now):
