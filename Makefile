@@ -81,6 +81,10 @@ bench-http: $(READY)-dev ## the server under load, and with a thousand workers t
 picture: $(READY)-dev ## draw what the demo shows, for the README
 	$(BIN)/python tools/picture.py docs/demo.svg sprat demo
 
+.PHONY: architecture
+architecture: $(READY)-dev ## rewrite the generated part of docs/architecture.md
+	$(BIN)/python tools/architecture.py
+
 clean: ## remove everything that can be made again
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,7 @@
 """From a push to the start of its job, and from the death of a worker to the job's next start.
 
-`python -m bench.latency`: with no process of ours running (push, trigger, nest, scaling pass, fork,
-claim), with an idle worker, and after kill -9 of a busy worker whose nest is alive.
+`python -m bench.latency`: with no process of ours running (push, fork server, scaling pass,
+fork, claim), with an idle worker, and after kill -9 of a busy worker whose fork server is alive.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Fleet:
 @contextmanager
 def fleet(job: str, **settings: object) -> Iterator[Fleet]:
     source = str(Path(sprat.__file__).parent.parent)
-    os.environ["PYTHONPATH"] = source  # the nest inherits it
+    os.environ["PYTHONPATH"] = source  # the fork server inherits it
     with (
         tempfile.TemporaryDirectory(prefix="sprat-bench-") as place,
         sprat.open_store(f"sqlite:///{place}/fleet.db") as store,
@@ -144,9 +144,9 @@ def _end(job: int) -> None:
 
 
 ROWS = (
-    ("no process of ours running: trigger, nest, pass, fork, claim", nobody_there),
+    ("no process of ours running: fork server, pass, fork, claim", nobody_there),
     ("an idle worker", idle_worker),
-    ("kill -9 of the busy worker, its nest alive: to the job's next start", killed),
+    ("kill -9 of the busy worker, fork server alive: to its next start", killed),
 )
 
 

@@ -1,8 +1,8 @@
 """What a worker costs that lives for one job, in CPU time, against a bare Python and others.
 
-`python -m bench.worker_start`: register, claim, run a no-op, complete, leave; forked from a nest,
-started cold, and what RQ and flatmachines do for one job. Everything that is waited for counts:
-the worker, its children, and the nest with its clerk, less what an empty one costs.
+`python -m bench.worker_start`: register, claim, run a no-op, complete, leave; forked from a fork
+server, started cold, and what RQ and flatmachines do for one job. All that is waited for counts:
+the worker, its children, and the fork server with its store proxy, less what an empty one costs.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def pool(n: int, **settings: object) -> Iterator[tuple[sprat.WorkPool, dict[str,
         assert made.counts().done == n, f"{made.counts()} of {n} jobs"
 
 
-def nest(n: int, isolation: str) -> float:
+def fork_server(n: int, isolation: str) -> float:
     with pool(n, max_jobs=1, isolation=isolation) as (_, env):
         return cpu_ms(
             [sys.executable, "-P", "-m", "sprat.launchers.process.fork_server", POOL], env
@@ -88,7 +88,7 @@ def nest(n: int, isolation: str) -> float:
 
 
 def forked(isolation: str) -> Figures:
-    return {"cpu_ms": (nest(JOBS + 1, isolation) - nest(1, isolation)) / JOBS}
+    return {"cpu_ms": (fork_server(JOBS + 1, isolation) - fork_server(1, isolation)) / JOBS}
 
 
 def cold() -> Figures:

@@ -63,7 +63,7 @@ THIRD_PARTY = {
 # Class names that several modules have, and why
 SAME_NAME = {
     "Options": "the options of a policy, launcher or server: found by this name",
-    "Job": "a stored job at work, and the job of an in-process pool, which its users know by this name",
+    "Job": "a stored job at work, and the job of an in-process pool (a public name)",
 }
 VAGUE_NAMES = {"utils", "util", "helpers", "common", "manager", "misc"}
 MAX_LINES = 350

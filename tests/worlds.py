@@ -144,7 +144,7 @@ class RedisWorld(World):
     def outage(self, seconds: float) -> None:
         self._pass(seconds, "0")
         for store in self.opened:
-            store.backend._link._marked_at = -math.inf  # type: ignore[attr-defined]
+            store.backend._client._marked_at = -math.inf  # type: ignore[attr-defined]
 
     def _pass(self, seconds: float, is_in_use: str) -> None:
         key = f"{{{self.tag}}}:clock"

@@ -103,7 +103,7 @@ class Place:
 
     def environment(self, **variables: str) -> dict[str, str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
-        log = {"SPRAT_LOG": str(self.path / "nests.log"), "TMPDIR": str(self.path)}
+        log = {"SPRAT_LOG": str(self.path / "servers.log"), "TMPDIR": str(self.path)}
         always = {"SPRAT_LAUNCH_WHEN_SATURATED": "1"}  # other tests run side by side
         return {**inherited, MARKER: self.mark, **log, **always, **variables}
 

@@ -1,4 +1,4 @@
-"""Fixtures: the engine that tools/docker-engine started, an image with our jobs, and yards.
+"""Fixtures: the engine that tools/docker-engine started, an image with our jobs, and fleets.
 
 `make test-docker` starts it. Elsewhere there is nothing to collect here.
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import docker
 import pytest
+from docker_fleet import IMAGE, DockerFleet
 from servers import postgres
-from yards import IMAGE, Yard
 
 ROOT = Path(__file__).parent.parent.parent
 HOST = os.environ.get("SPRAT_TEST_DOCKER", "")
@@ -37,24 +37,24 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def build(host: str, tmp_path: Path) -> Iterator[Callable[..., Yard]]:
-    """Makes yards, by default of one PostgreSQL store."""
+def build(host: str, tmp_path: Path) -> Iterator[Callable[..., DockerFleet]]:
+    """Makes fleets, by default of one PostgreSQL store."""
     built = []
 
-    def build(pool: str = "papers", url: str | None = None) -> Yard:
+    def build(pool: str = "papers", url: str | None = None) -> DockerFleet:
         if url is None:
             url = postgres.shared_url()
             if not built:
                 postgres.empty(url)
-        yard = Yard(host, url, tmp_path / pool, pool)
-        built.append(yard)
-        return yard
+        fleet = DockerFleet(host, url, tmp_path / pool, pool)
+        built.append(fleet)
+        return fleet
 
     yield build
-    for yard in built:
-        yard.close()
+    for fleet in built:
+        fleet.close()
 
 
 @pytest.fixture
-def yard(build: Callable[..., Yard]) -> Yard:
+def fleet(build: Callable[..., DockerFleet]) -> DockerFleet:
     return build()

@@ -17,8 +17,8 @@ from typing import Any
 
 import docker
 import pytest
+from docker_fleet import DockerFleet, eventually
 from servers import postgres
-from yards import Yard, eventually
 
 from sprat.config import yaml_tree
 from sprat.controller import configuration
@@ -162,29 +162,29 @@ def project(host: str, built: str, tmp_path: Path) -> Iterator[Project]:
 
 
 def test_two_controllers_scale_containers_from_nothing_and_back(
-    project: Project, build: Callable[..., Yard], monkeypatch: pytest.MonkeyPatch
+    project: Project, build: Callable[..., DockerFleet], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.compose("up", "--detach", "orchestrator")
     eventually(lambda: "http://" in project.compose("logs", "orchestrator"))
     project.environment["SPRAT_API_KEY"] = project.key("controller")
     project.environment["SPRAT_WORKER_API_KEY"] = worker = project.key("worker")
     monkeypatch.setenv("SPRAT_API_KEY", project.key("admin", "pusher"))
-    yard = build(url=project.url)
-    volumes = [f"{yard.log}:/log", f"{JOBS}:/app/container_jobs.py:ro"]
-    yard.set(max_workers=3)
+    fleet = build(url=project.url)
+    volumes = [f"{fleet.log}:/log", f"{JOBS}:/app/container_jobs.py:ro"]
+    fleet.set(max_workers=3)
     project.launch(image=BUILT, pull="never", volumes=volumes, directory="/app", network="host")
     project.compose("up", "--detach", "--scale", "controller=2")
-    ids = yard.pool.push_many([{"n": n, "seconds": 0.05} for n in range(200)])
-    eventually(lambda: yard.pool.counts().done > 20, what=yard.workers)
-    killed = next(one for one in yard.containers() if one["State"] == "running")
-    given = yard.engine.inspect_container(killed["Id"])["Config"]["Env"]
+    ids = fleet.pool.push_many([{"n": n, "seconds": 0.05} for n in range(200)])
+    eventually(lambda: fleet.pool.counts().done > 20, what=fleet.workers)
+    killed = next(one for one in fleet.containers() if one["State"] == "running")
+    given = fleet.engine.inspect_container(killed["Id"])["Config"]["Env"]
     assert f"SPRAT_API_KEY={worker}" in given
-    yard.engine.kill(killed["Id"])
-    eventually(lambda: yard.pool.counts().done == 200, what=yard.pool.counts)
-    eventually(lambda: not yard.containers(), what=yard.containers)
-    assert {yard.pool.get(one).attempts for one in ids} <= {1, 2}
-    ended = [count for line, count in yard.said().items() if line.startswith("ended")]
+    fleet.engine.kill(killed["Id"])
+    eventually(lambda: fleet.pool.counts().done == 200, what=fleet.pool.counts)
+    eventually(lambda: not fleet.containers(), what=fleet.containers)
+    assert {fleet.pool.get(one).attempts for one in ids} <= {1, 2}
+    ended = [count for line, count in fleet.said().items() if line.startswith("ended")]
     assert len(ended) == 200
     assert sum(ended) <= 201, "only the job that was killed may have run again"
-    assert len(yard.workers()) >= 3
-    assert not yard.workers("starting", "active", "terminating")
+    assert len(fleet.workers()) >= 3
+    assert not fleet.workers("starting", "active", "terminating")

@@ -11,67 +11,67 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from yards import POOL, Yard, eventually
+from docker_fleet import POOL, DockerFleet, eventually
 
 from sprat.fleet import scaler
 
 
-def test_jobs_are_done_exactly_once_and_no_container_stays(yard: Yard) -> None:
-    yard.set(max_workers=4)
-    ids = yard.pool.push_many([{"n": n} for n in range(200)])
-    yard.until_done(200)
-    assert {yard.pool.get(one).attempts for one in ids} == {1}
-    assert set(yard.said().values()) == {1}
-    assert len(yard.said()) == 400, "each began and ended"
-    yard.until_empty()
-    assert len(yard.workers()) >= 4
-    assert {worker.status for worker in yard.workers()} == {"terminated"}
+def test_jobs_are_done_exactly_once_and_no_container_stays(fleet: DockerFleet) -> None:
+    fleet.set(max_workers=4)
+    ids = fleet.pool.push_many([{"n": n} for n in range(200)])
+    fleet.until_done(200)
+    assert {fleet.pool.get(one).attempts for one in ids} == {1}
+    assert set(fleet.said().values()) == {1}
+    assert len(fleet.said()) == 400, "each began and ended"
+    fleet.until_empty()
+    assert len(fleet.workers()) >= 4
+    assert {worker.status for worker in fleet.workers()} == {"terminated"}
 
 
-def test_a_fleet_grows_from_nothing_again(yard: Yard) -> None:
+def test_a_fleet_grows_from_nothing_again(fleet: DockerFleet) -> None:
     for n in range(2):
-        yard.push(n)
-        yard.until_done(n + 1)
-        yard.until_empty()
-    assert len({worker.worker_id for worker in yard.workers()}) == 2
+        fleet.push(n)
+        fleet.until_done(n + 1)
+        fleet.until_empty()
+    assert len({worker.worker_id for worker in fleet.workers()}) == 2
 
 
-def test_nobody_is_interrupted_when_the_fleet_is_drained_under_load(yard: Yard) -> None:
-    yard.set(max_workers=3)
-    yard.pool.push_many([{"n": n, "seconds": 0.5} for n in range(60)])
-    yard.check()
-    eventually(lambda: yard.pool.counts().claimed == 3, what=yard.workers)
-    running = [f"ended {item.data['n']}" for item in yard.pool.items(status="claimed")]
-    scaler.scale(yard.store, POOL, 0)
-    eventually(lambda: not yard.workers("active", "terminating"), what=yard.workers)
-    eventually(lambda: all(one["State"] == "exited" for one in yard.containers()))
-    assert not {worker.reason for worker in yard.workers()} & {"lost"}
-    assert {worker.status for worker in yard.workers()} == {"terminated"}
-    said = yard.said()
+def test_nobody_is_interrupted_when_the_fleet_is_drained_under_load(fleet: DockerFleet) -> None:
+    fleet.set(max_workers=3)
+    fleet.pool.push_many([{"n": n, "seconds": 0.5} for n in range(60)])
+    fleet.check()
+    eventually(lambda: fleet.pool.counts().claimed == 3, what=fleet.workers)
+    running = [f"ended {item.data['n']}" for item in fleet.pool.items(status="claimed")]
+    scaler.scale(fleet.store, POOL, 0)
+    eventually(lambda: not fleet.workers("active", "terminating"), what=fleet.workers)
+    eventually(lambda: all(one["State"] == "exited" for one in fleet.containers()))
+    assert not {worker.reason for worker in fleet.workers()} & {"lost"}
+    assert {worker.status for worker in fleet.workers()} == {"terminated"}
+    said = fleet.said()
     began = sum(line.startswith("began") for line in said)
     ended = sum(line.startswith("ended") for line in said)
     assert all(said[line] == 1 for line in running), "what ran was finished"
-    assert began == ended == yard.pool.counts().done
-    assert yard.pool.counts().pending == 60 - ended > 0, "it was under load"
-    yard.until_done(60)
-    assert set(yard.said().values()) == {1}
+    assert began == ended == fleet.pool.counts().done
+    assert fleet.pool.counts().pending == 60 - ended > 0, "it was under load"
+    fleet.until_done(60)
+    assert set(fleet.said().values()) == {1}
 
 
 def test_a_store_in_a_file_is_shared_by_a_volume(
-    build: Callable[..., Yard], tmp_path: Path
+    build: Callable[..., DockerFleet], tmp_path: Path
 ) -> None:
-    yard = build(url=f"sqlite:///{tmp_path}/fleet.db")
-    yard.set(options={"volumes": [f"{tmp_path}:{tmp_path}", f"{yard.log}:/log"], "user": "0"})
-    yard.push()
-    yard.until_done(1)
-    yard.until_empty()
+    fleet = build(url=f"sqlite:///{tmp_path}/fleet.db")
+    fleet.set(options={"volumes": [f"{tmp_path}:{tmp_path}", f"{fleet.log}:/log"], "user": "0"})
+    fleet.push()
+    fleet.until_done(1)
+    fleet.until_empty()
 
 
 # -- through a server ---------------------------------------------------------------------------
 
 
 @pytest.fixture
-def served(build: Callable[..., Yard], tmp_path: Path) -> Iterator[tuple[str, str]]:
+def served(build: Callable[..., DockerFleet], tmp_path: Path) -> Iterator[tuple[str, str]]:
     """The address of `sprat serve` over a file, and a key for it."""
     url = f"sqlite:///{tmp_path}/served.db"
     environment = {**os.environ, "SPRAT_URL": url}
@@ -91,16 +91,16 @@ def served(build: Callable[..., Yard], tmp_path: Path) -> Iterator[tuple[str, st
 
 
 def test_workers_reach_a_server_with_a_key(
-    build: Callable[..., Yard], served: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    build: Callable[..., DockerFleet], served: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, key = served
     monkeypatch.setenv("SPRAT_API_KEY", key)
-    yard = build(url=url)
-    yard.set(max_workers=3)
-    yard.pool.push_many([{"n": n} for n in range(50)])
-    yard.until_done(50)
-    assert set(yard.said().values()) == {1}
-    for one in yard.containers():
-        about = yard.engine.inspect_container(one["Id"])
+    fleet = build(url=url)
+    fleet.set(max_workers=3)
+    fleet.pool.push_many([{"n": n} for n in range(50)])
+    fleet.until_done(50)
+    assert set(fleet.said().values()) == {1}
+    for one in fleet.containers():
+        about = fleet.engine.inspect_container(one["Id"])
         assert key not in " ".join([about["Path"], *about["Args"]])
-    yard.until_empty()
+    fleet.until_empty()

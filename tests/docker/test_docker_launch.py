@@ -7,19 +7,19 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from docker_fleet import IMAGE, DockerFleet, eventually
 from servers import postgres
-from yards import IMAGE, Yard, eventually
 
 from sprat.core.errors import InvalidInput, LaunchFailed, SpratError
 from sprat.core.model import Decision
 from sprat.fleet.launcher import open_launcher
 
 
-def reserve(yard: Yard, n: int) -> tuple[str, ...]:
+def reserve(fleet: DockerFleet, n: int) -> tuple[str, ...]:
     """Places for workers, as a pass makes them; nobody is started yet."""
-    seen = yard.pool.observe()
+    seen = fleet.pool.observe()
     decision = Decision(
-        pool=yard.name,
+        pool=fleet.name,
         policy="fixed",
         direction="up",
         current=0,
@@ -28,33 +28,33 @@ def reserve(yard: Yard, n: int) -> tuple[str, ...]:
         launch=n,
         max_workers=10,
     )
-    recorded = yard.pool.record(decision, version=seen.version)
+    recorded = fleet.pool.record(decision, version=seen.version)
     assert recorded is not None
     return recorded.launched
 
 
-def launch(yard: Yard, worker_ids: tuple[str, ...]) -> None:
-    settings = yard.pool.state().settings
-    open_launcher("docker").launch(yard.store.url, yard.name, settings, worker_ids)
+def launch(fleet: DockerFleet, worker_ids: tuple[str, ...]) -> None:
+    settings = fleet.pool.state().settings
+    open_launcher("docker").launch(fleet.store.url, fleet.name, settings, worker_ids)
 
 
-def test_a_launch_that_is_repeated_is_one_container(yard: Yard) -> None:
-    yard.push(1, until="go")
-    worker_ids = reserve(yard, 1)
-    threads = [threading.Thread(target=launch, args=(yard, worker_ids)) for _ in range(4)]
+def test_a_launch_that_is_repeated_is_one_container(fleet: DockerFleet) -> None:
+    fleet.push(1, until="go")
+    worker_ids = reserve(fleet, 1)
+    threads = [threading.Thread(target=launch, args=(fleet, worker_ids)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    launch(yard, worker_ids)
-    yard.until_said("began 1")
-    assert yard.container()["Labels"]["sprat.worker"] == worker_ids[0]
-    (yard.log / "go").touch()
-    yard.until_done(1)
+    launch(fleet, worker_ids)
+    fleet.until_said("began 1")
+    assert fleet.container()["Labels"]["sprat.worker"] == worker_ids[0]
+    (fleet.log / "go").touch()
+    fleet.until_done(1)
 
 
 def test_a_container_that_was_made_but_not_started_is_started(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    fleet: DockerFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sprat.launchers.docker.engine import Engine
 
@@ -64,24 +64,24 @@ def test_a_container_that_was_made_but_not_started_is_started(
     def killed(self: Engine, name: str) -> None:
         raise Killed
 
-    yard.push(1)
-    worker_ids = reserve(yard, 1)
+    fleet.push(1)
+    worker_ids = reserve(fleet, 1)
     with monkeypatch.context() as patched:
         patched.setattr(Engine, "start", killed)
         with pytest.raises(Killed):
-            launch(yard, worker_ids)
-    assert yard.container()["State"] == "created"
-    launch(yard, worker_ids)
-    yard.until_done(1)
-    assert [worker.worker_id for worker in yard.workers()] == list(worker_ids)
+            launch(fleet, worker_ids)
+    assert fleet.container()["State"] == "created"
+    launch(fleet, worker_ids)
+    fleet.until_done(1)
+    assert [worker.worker_id for worker in fleet.workers()] == list(worker_ids)
 
 
 def test_a_container_gets_little_and_may_do_little(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    fleet: DockerFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKEN", "t0ken")
     monkeypatch.setenv("OTHER", "not for them")
-    yard.set(
+    fleet.set(
         environment=["TOKEN", "ABSENT"],
         options={
             "environment": {"MODE": "fast"},
@@ -91,23 +91,23 @@ def test_a_container_gets_little_and_may_do_little(
             "read_only": True,
         },
     )
-    yard.push(1, until="go")
-    yard.check()
-    yard.until_said("began 1")
-    about = yard.engine.inspect_container(yard.container()["Id"])
+    fleet.push(1, until="go")
+    fleet.check()
+    fleet.until_said("began 1")
+    about = fleet.engine.inspect_container(fleet.container()["Id"])
     given = dict(line.split("=", 1) for line in about["Config"]["Env"])
-    [worker] = yard.workers("active")
+    [worker] = fleet.workers("active")
     image = {"PATH", "PYTHONUNBUFFERED"}
     assert {name: value for name, value in given.items() if name not in image} == {
         "TOKEN": "t0ken",
         "MODE": "fast",
-        "SPRAT_URL": yard.store.url,
+        "SPRAT_URL": fleet.store.url,
         "SPRAT_DIRECTORY": "/app",
         "SPRAT_PLACE": worker.metadata["place"],
     }
     assert (about["Path"], about["Args"]) == (
         "sprat",
-        ["work", yard.name, "--worker-id", worker.worker_id, "--launched"],
+        ["work", fleet.name, "--worker-id", worker.worker_id, "--launched"],
     )
     assert about["Config"]["Labels"]["team"] == "reading"
     limits = about["HostConfig"]
@@ -116,82 +116,82 @@ def test_a_container_gets_little_and_may_do_little(
     assert (limits["Memory"], limits["NanoCpus"]) == (200 << 20, 500_000_000)
     assert limits["ReadonlyRootfs"]
     assert limits["Init"]
-    (yard.log / "go").touch()
-    yard.until_done(1)
+    (fleet.log / "go").touch()
+    fleet.until_done(1)
 
 
 # -- what fails ---------------------------------------------------------------------------------
 
 
-def failed(yard: Yard) -> str:
+def failed(fleet: DockerFleet) -> str:
     """The reason, after a pass whose launch fails as a whole."""
-    yard.push(1)
-    yard.push(2)
+    fleet.push(1)
+    fleet.push(2)
     with pytest.raises(LaunchFailed):
-        yard.check()
-    assert not yard.workers("starting"), "the slots are free"
-    assert not yard.containers()
-    [lost] = yard.workers("lost")
-    assert lost.reason in yard.explained()
+        fleet.check()
+    assert not fleet.workers("starting"), "the slots are free"
+    assert not fleet.containers()
+    [lost] = fleet.workers("lost")
+    assert lost.reason in fleet.explained()
     return str(lost.reason)
 
 
-def test_an_image_that_is_not_there(yard: Yard) -> None:
-    yard.set(options={"image": "localhost/nothing:1"})
-    assert failed(yard) == (
+def test_an_image_that_is_not_there(fleet: DockerFleet) -> None:
+    fleet.set(options={"image": "localhost/nothing:1"})
+    assert failed(fleet) == (
         "not launched: the engine has no image localhost/nothing:1, and pull is never: "
         "load it there"
     )
 
 
-def test_an_image_that_cannot_be_pulled(yard: Yard) -> None:
-    yard.set(options={"image": "127.0.0.1:9/nothing:1", "pull": "missing"})
-    reason = failed(yard)
+def test_an_image_that_cannot_be_pulled(fleet: DockerFleet) -> None:
+    fleet.set(options={"image": "127.0.0.1:9/nothing:1", "pull": "missing"})
+    reason = failed(fleet)
     assert reason.startswith("not launched: the image 127.0.0.1:9/nothing:1 cannot be pulled: ")
     assert "connection refused" in reason
 
 
-def test_an_image_that_is_there_is_not_pulled(yard: Yard) -> None:
-    yard.set(options={"pull": "missing"})
-    yard.push(1)
-    yard.until_done(1)
+def test_an_image_that_is_there_is_not_pulled(fleet: DockerFleet) -> None:
+    fleet.set(options={"pull": "missing"})
+    fleet.push(1)
+    fleet.until_done(1)
 
 
-def test_what_the_engine_refuses_leaves_no_container_behind(yard: Yard) -> None:
-    yard.set(options={"network": "container:nonesuch"})
-    assert failed(yard) == "not launched: No such container: nonesuch"
+def test_what_the_engine_refuses_leaves_no_container_behind(fleet: DockerFleet) -> None:
+    fleet.set(options={"network": "container:nonesuch"})
+    assert failed(fleet) == "not launched: No such container: nonesuch"
 
 
-def test_a_store_that_containers_cannot_reach(yard: Yard) -> None:
-    yard.set(options={"network": None})
-    yard.push(1)
+def test_a_store_that_containers_cannot_reach(fleet: DockerFleet) -> None:
+    fleet.set(options={"network": None})
+    fleet.push(1)
     with pytest.raises(InvalidInput, match="inside a container is the container itself"):
-        yard.check()
-    assert not yard.workers("starting")
+        fleet.check()
+    assert not fleet.workers("starting")
 
 
 def test_some_that_cannot_be_started_do_not_stop_the_others(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    fleet: DockerFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sprat.launchers.docker.engine import Engine
 
     start = Engine.start
 
     def first_only(self: Engine, name: str) -> None:
-        if [one for one in yard.containers() if one["State"] == "running"]:
+        if [one for one in fleet.containers() if one["State"] == "running"]:
             raise SpratError("the Docker engine says: no space left on device")
         start(self, name)
 
     monkeypatch.setattr(Engine, "start", first_only)
-    yard.set(max_workers=3)
+    fleet.set(max_workers=3)
     for n in range(3):
-        yard.push(n, until="go")
-    assert yard.check().spawned == 3
-    yard.until_said("began 0")
-    assert len(yard.containers()) == 1
-    [lost] = yard.workers("lost")
+        fleet.push(n, until="go")
+    assert fleet.check().spawned == 3
+    fleet.until_said("began 0")
+    assert len(fleet.containers()) == 1
+    [lost] = fleet.workers("lost")
     assert lost.reason == "not launched: the Docker engine says: no space left on device"
-    assert len(yard.workers("terminated")) == 1, "the other one was called off"
+    assert len(fleet.workers("terminated")) == 1, "the other one was called off"
 
 
 STARTS = {
@@ -204,26 +204,26 @@ STARTS = {
 
 @pytest.mark.parametrize(("options", "settings", "why"), STARTS.values(), ids=list(STARTS))
 def test_why_a_start_failed_can_be_read(
-    yard: Yard, options: dict[str, object], settings: dict[str, object], why: str
+    fleet: DockerFleet, options: dict[str, object], settings: dict[str, object], why: str
 ) -> None:
-    yard.set(options=options, **settings)
-    yard.push(1)
+    fleet.set(options=options, **settings)
+    fleet.push(1)
     try:
-        yard.check()
+        fleet.check()
     except LaunchFailed:
         pass  # the engine itself knows better
-    eventually(lambda: yard.workers("lost") or (yard.check() and False), what=yard.workers)
-    [lost, *_] = yard.workers("lost")
+    eventually(lambda: fleet.workers("lost") or (fleet.check() and False), what=fleet.workers)
+    [lost, *_] = fleet.workers("lost")
     assert why in lost.reason
-    assert why in yard.explained()
-    yard.set(max_workers=0)
-    yard.until_empty()
+    assert why in fleet.explained()
+    fleet.set(max_workers=0)
+    fleet.until_empty()
 
 
-def test_an_engine_that_is_not_there(yard: Yard) -> None:
-    yard.set(options={"host": "unix:///nowhere/docker.sock"})
-    yard.push(1)
-    ran = yard.sprat("check", yard.name)
+def test_an_engine_that_is_not_there(fleet: DockerFleet) -> None:
+    fleet.set(options={"host": "unix:///nowhere/docker.sock"})
+    fleet.push(1)
+    ran = fleet.sprat("check", fleet.name)
     assert ran.returncode in (1, 2)
     said = (
         "the Docker engine at unix:///nowhere/docker.sock cannot be asked: "
@@ -231,25 +231,25 @@ def test_an_engine_that_is_not_there(yard: Yard) -> None:
     )
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr
-    assert not yard.workers("starting")
-    assert said in yard.explained()
+    assert not fleet.workers("starting")
+    assert said in fleet.explained()
 
 
 # -- others -------------------------------------------------------------------------------------
 
 
 def test_pools_and_stores_of_one_engine_leave_each_other_alone(
-    build: Callable[..., Yard],
+    build: Callable[..., DockerFleet],
 ) -> None:
     first = build()
     second = build("other")
     third = build(first.name, url=postgres.shared_url() + "?schema=another")
-    yards = (first, second, third)
-    for yard in yards:
-        yard.push(1, until="go")
-        yard.check()
-    for yard in yards:
-        yard.until_said("began 1")
+    fleets = (first, second, third)
+    for fleet in fleets:
+        fleet.push(1, until="go")
+        fleet.check()
+    for fleet in fleets:
+        fleet.until_said("began 1")
     [theirs] = second.containers()
     assert len(first.containers()) == 2, "of two stores"
     before = {one["Id"] for one in first.containers()}
@@ -259,20 +259,20 @@ def test_pools_and_stores_of_one_engine_leave_each_other_alone(
         third.check()
     assert {one["Id"] for one in first.containers()} == before
     assert second.container()["State"] == "exited", "only its own pool clears it away"
-    for yard in yards:
-        (yard.log / "go").touch()
-        yard.until_done(1)
-    eventually(lambda: [y.check() for y in yards] and not any(y.containers() for y in yards))
+    for fleet in fleets:
+        (fleet.log / "go").touch()
+        fleet.until_done(1)
+    eventually(lambda: [y.check() for y in fleets] and not any(y.containers() for y in fleets))
 
 
-def test_doctor_asks_the_engine(yard: Yard) -> None:
+def test_doctor_asks_the_engine(fleet: DockerFleet) -> None:
     def said() -> str:
-        ran = yard.sprat("doctor", "--json")
+        ran = fleet.sprat("doctor", "--json")
         about = [one["detail"] for one in json.loads(ran.stdout)["checks"]]
         return next(line for line in about if "engine" in line or "launcher" in line)
 
     assert said() == "launcher docker is usable"
-    yard.set(options={"image": "localhost/nothing:1"})
+    fleet.set(options={"image": "localhost/nothing:1"})
     assert said() == "the engine has no image localhost/nothing:1, and pull is never"
-    yard.set(options={"image": IMAGE, "host": "tcp://127.0.0.1:9"})
+    fleet.set(options={"image": IMAGE, "host": "tcp://127.0.0.1:9"})
     assert said().startswith("the Docker engine at tcp://127.0.0.1:9 cannot be asked: ")

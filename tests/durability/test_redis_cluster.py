@@ -60,13 +60,13 @@ def cluster() -> Iterator[Cluster]:
 def retried(store: Store) -> threading.Event:
     """Set when a verb of the store was refused by a node and is about to be sent again."""
     refused = threading.Event()
-    hang_up = store.backend._link._hang_up  # type: ignore[attr-defined]
+    disconnect = store.backend._client._disconnect  # type: ignore[attr-defined]
 
-    def note(*wires: object) -> None:
+    def note(*connections: object) -> None:
         refused.set()
-        hang_up(*wires)
+        disconnect(*connections)
 
-    store.backend._link._hang_up = note  # type: ignore[attr-defined]
+    store.backend._client._disconnect = note  # type: ignore[attr-defined]
     return refused
 
 

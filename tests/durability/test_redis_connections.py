@@ -185,9 +185,9 @@ def test_a_closed_store_ends_all_its_connections(proxy: Proxy) -> None:
     with opened(proxy) as store:
         proxy.hold(THREADS)
         assert len(push_together(store)) == THREADS
-        lines = list(store.backend._link._lines)  # type: ignore[attr-defined]
-        assert sum(line.wire is not None for line in lines) == THREADS
-    assert not any(line.wire is not None for line in lines)
+        connections = list(store.backend._client._connections)  # type: ignore[attr-defined]
+        assert sum(lazy.connection is not None for lazy in connections) == THREADS
+    assert not any(lazy.connection is not None for lazy in connections)
 
 
 @pytest.mark.parametrize("wrong", ["0", "1001", "many", "-1", "1.5", "²"])

@@ -1,4 +1,4 @@
-"""A Redis server that was away: what its next run does with the leases, and the cancel bells."""
+"""A Redis server that was away: what its next run does with the leases, and the cancel signals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sprat.core.errors import StoreUnavailable
 from sprat.core.model import WorkerRecord, WorkerRegistration, WorkItem
 from sprat.store.backend import ClaimRef, WorkerRef
 from sprat.store.open_store import open_store
-from sprat.store.redis import client as link
+from sprat.store.redis import client as redis_client
 from sprat.store.redis.client import RedisClient
 from sprat.store.store import Store
 
@@ -75,7 +75,7 @@ def test_a_claim_whose_answer_was_given_up_is_found_by_the_next(
         enrolled(store)
         pool.push_many(range(10))
         with monkeypatch.context() as patched:
-            patched.setattr(link, "PATIENCE_SECONDS", -1.0)
+            patched.setattr(redis_client, "PATIENCE_SECONDS", -1.0)
             patched.setattr(RedisClient, "_once", without_answer(RedisClient._once))
             with pytest.raises(StoreUnavailable):
                 pool.claim_many("w1", 4)
@@ -133,11 +133,11 @@ def move(server: RedisServer, seconds: float) -> None:
 
 def test_exchange_marks_the_store_at_most_every_tenth_second(server: RedisServer) -> None:
     with open_store(server.url) as store:
-        link = store.backend._link  # type: ignore[attr-defined]
+        client = store.backend._client  # type: ignore[attr-defined]
         enrolled(store)
-        due = [link.is_mark_due() for _ in range(3)]
+        due = [client.is_mark_due() for _ in range(3)]
         assert due == [True, False, False]
-        link._marked_at -= leases.TOUCH_SECONDS
+        client._marked_at -= leases.TOUCH_SECONDS
         marked = server.ask("HGET", "{sprat}:clock", "mark")
         move(server, 1.0)
         assert store.pool("papers").claim("w1") is None
@@ -166,60 +166,60 @@ def test_shortest_lease_is_known_without_a_visit_to_the_workers(server: RedisSer
         assert shortest() == 50.0
 
 
-# -- cancel bells --------------------------------------------------------------------------------
+# -- cancel signals -------------------------------------------------------------------------------
 
 
-def rings(descriptor: int | None, seconds: float = PATIENCE) -> bool:
+def is_set(descriptor: int | None, seconds: float = PATIENCE) -> bool:
     assert descriptor is not None
     return bool(select.select([descriptor], [], [], seconds)[0])
 
 
-def test_cancel_bell_rings_until_the_lost_claims_were_asked_for(server: RedisServer) -> None:
+def test_cancel_signal_is_set_until_the_lost_claims_were_asked_for(server: RedisServer) -> None:
     with open_store(server.url) as store, open_store(server.url) as other:
         enrolled(store)
         item = claimed(store)
-        bell = store.backend.cancel_bell(W1)
-        assert store.backend.cancel_bell(W1) == bell
-        assert not rings(bell, 0)
+        signal = store.backend.cancel_bell(W1)
+        assert store.backend.cancel_bell(W1) == signal
+        assert not is_set(signal, 0)
         assert store.backend.lost([ref(item)]) == ()
         assert other.pool("papers").cancel(item.id)
-        assert rings(bell)
+        assert is_set(signal)
         assert store.backend.lost([ref(item)]) == (item.id,)
-        assert not rings(bell, 0)
+        assert not is_set(signal, 0)
 
 
-def test_cancel_bell_comes_back_after_a_restart(server: RedisServer) -> None:
+def test_cancel_signal_comes_back_after_a_restart(server: RedisServer) -> None:
     with open_store(server.url) as store:
         enrolled(store)
         item = claimed(store)
-        bell = store.backend.cancel_bell(W1)
+        signal = store.backend.cancel_bell(W1)
         server.kill()
-        assert rings(bell), "its connection ended"
+        assert is_set(signal), "its connection ended"
         with pytest.raises(StoreUnavailable):
             store.workers.heartbeat("w1")
-        assert store.backend.cancel_bell(W1) in (bell, None)
+        assert store.backend.cancel_bell(W1) in (signal, None)
         server.start()
         assert store.backend.lost([ref(item)]) == ()
         fresh = store.backend.cancel_bell(W1)
-        assert not rings(fresh, 0)
+        assert not is_set(fresh, 0)
         assert store.pool("papers").cancel(item.id)
-        assert rings(fresh)
+        assert is_set(fresh)
 
 
-def test_cancel_bell_of_a_fork_is_its_own(server: RedisServer) -> None:
+def test_cancel_signal_of_a_fork_is_its_own(server: RedisServer) -> None:
     with open_store(server.url) as store:
         enrolled(store)
         item = claimed(store)
-        bell = store.backend.cancel_bell(W1)
+        signal = store.backend.cancel_bell(W1)
         child = os.fork()
         if not child:
             try:
                 own = store.backend.cancel_bell(W1)
-                heard = store.pool("papers").cancel(item.id) and rings(own)
+                is_heard = store.pool("papers").cancel(item.id) and is_set(own)
                 store.backend.lost([ref(item)])
-                os._exit(0 if heard and not rings(own, 0) else 1)
+                os._exit(0 if is_heard and not is_set(own, 0) else 1)
             finally:
                 os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert rings(bell), "the child did not take the ring away"
+        assert is_set(signal), "the child did not clear it"
         assert store.backend.lost([ref(item)]) == (item.id,)

@@ -563,4 +563,4 @@ def test_closed_store_says_so(server: RedisServer) -> None:
     store.close()
     with pytest.raises(StoreUnavailable, match="was closed"):
         store.pool("papers").push("one")
-    assert isinstance(store.backend._link, RedisClient)  # type: ignore[attr-defined]
+    assert isinstance(store.backend._client, RedisClient)  # type: ignore[attr-defined]

@@ -48,13 +48,13 @@ def roll_up_redis(world: Any, store: Any, pool: str) -> None:
     """Arrivals are all that this test counts."""
     key = f"{{{world.tag}}}:pool:{pool}:stats"
     before = store.pool(pool).observe().now - 7200 - 900
-    link = store.backend._link
-    for field in link.ask("HKEYS", key):
+    client = store.backend._client
+    for field in client.ask("HKEYS", key):
         found = ARRIVALS.match(field)
         if found and int(found[1]) < before:
             wide = int(found[1]) // 900 * 900
-            link.ask("HINCRBY", key, f"900:{wide}:a", link.ask("HGET", key, field))
-            link.ask("HDEL", key, field)
+            client.ask("HINCRBY", key, f"900:{wide}:a", client.ask("HGET", key, field))
+            client.ask("HDEL", key, field)
 
 
 @pytest.mark.parametrize("kind", [*ROLL_UP, "redis"])

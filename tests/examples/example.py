@@ -27,7 +27,7 @@ class Example:
         # As a person has it who calls it for the first time: no store, no model, no directory.
         ours = {k: v for k, v in os.environ.items() if not k.startswith(("SPRAT_", "OPENAI_"))}
         name, _, value = self._mark.partition("=")
-        self.log = place / "nests.log"
+        self.log = place / "servers.log"
         self.environment = {**ours, name: value, "SPRAT_LOG": str(self.log), "TMPDIR": str(place)}
 
     def start(self, *command: str) -> subprocess.Popen[str]:

@@ -37,7 +37,7 @@ def fleet_at(place: Path, url: str) -> Iterator[Any]:
 
     place.mkdir(exist_ok=True)
     name = uuid.uuid4().hex
-    ours = {MARKER: name, "SPRAT_LOG": str(place / "nests.log"), "TMPDIR": str(place)}
+    ours = {MARKER: name, "SPRAT_LOG": str(place / "servers.log"), "TMPDIR": str(place)}
     before = {key: os.environ.get(key) for key in ours}
     os.environ.update(ours)
     fleet = Fleet(place, name, url)
@@ -54,7 +54,7 @@ def fleet_at(place: Path, url: str) -> Iterator[Any]:
 
 
 def told(place: Path) -> str:
-    log = place / "nests.log"
+    log = place / "servers.log"
     return log.read_text() if log.exists() else ""
 
 

@@ -27,8 +27,8 @@ def fleet(
 ) -> Iterator[Fleet]:
     name = uuid.uuid4().hex
     monkeypatch.setenv(MARKER, name)  # every SPRAT_ variable reaches the workers
-    monkeypatch.setenv("SPRAT_LOG", str(tmp_path / "nests.log"))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where nests keep their locks
+    monkeypatch.setenv("SPRAT_LOG", str(tmp_path / "servers.log"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where fork servers keep their locks
     world = WORLDS[request.param](tmp_path)
     fleet = Fleet(tmp_path, name, world.url)
     try:
@@ -46,6 +46,6 @@ def fleet(
 
 
 def told(place: Path) -> str:
-    """What the nests and their workers had to say."""
-    log = place / "nests.log"
+    """What the fork servers and their workers had to say."""
+    log = place / "servers.log"
     return log.read_text() if log.exists() else ""

@@ -105,8 +105,8 @@ class Fleet:
                 except OSError:
                     pass  # it has just ended, or is not ours to read
 
-    def nests(self) -> list[int]:
-        """The nests: of our processes those whose parent is not one of ours."""
+    def fork_servers(self) -> list[int]:
+        """The fork servers: of our processes those whose parent is not one of ours."""
         ours = self.processes()
         return [pid for pid in ours if parent_of(pid) not in ours and "fork_server" in ours[pid]]
 

@@ -1,4 +1,4 @@
-"""What kills a job, a worker or a nest, and what is left of it: nothing lost, nothing doubled."""
+"""Killed jobs, workers and fork servers: nothing is lost, nothing runs to its end twice."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_without_a_nest_it_runs_again_after_one_lease_and_a_pass(
     item = mortal.push()
     mortal.check()
     mortal.until("start")
-    for nest in mortal.nests():
-        kill(nest)
+    for server in mortal.fork_servers():
+        kill(server)
     killed_at = time.time()
     kill(mortal.worker_of(item).pid)
     mortal.until_gone()

@@ -1,4 +1,4 @@
-"""Work that is not due yet: one nest waits for it, and nothing else runs meanwhile."""
+"""Work that is not due yet: one fork server waits for it, and nothing else runs meanwhile."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def test_only_one_nest_stays_and_it_knows_what_is_due_first(fleet: Fleet, tmp_pa
     fleet.check()
     fleet.until_done(1)
     eventually(lambda: len(fleet.processes()) == 1)
-    [sleeper] = fleet.nests()
+    [sleeper] = fleet.fork_servers()
 
     due = fleet.pool.push(fleet.job(file=str(tmp_path)), delay=1.5)
     fleet.push(file=str(tmp_path))
-    fleet.check()  # another nest, which leaves when it finds the first one waiting
+    fleet.check()  # another fork server, which leaves when it finds the first one waiting
     fleet.until_done(2)
     eventually(lambda: len(fleet.processes()) == 1)
-    assert fleet.nests() == [sleeper]
+    assert fleet.fork_servers() == [sleeper]
     fleet.until_status(due, "done", within=10)
 
     fleet.pool.cancel(late)
@@ -55,7 +55,7 @@ def test_due_work_does_not_wait_for_a_long_job(fleet: Fleet, tmp_path: Path) -> 
 
 
 def test_work_that_comes_while_the_last_worker_leaves_is_not_forgotten(fleet: Fleet) -> None:
-    """A push sees an idle worker, and the worker goes: the nest looks once more."""
+    """A push sees an idle worker, and the worker goes: the fork server looks once more."""
     fleet.set(idle_seconds=0.01, start_on_push=True, isolation="none", max_workers=2)
     for n in range(30):
         item = fleet.push(say=n)
@@ -70,18 +70,18 @@ def test_a_pool_that_was_paused_for_a_while_goes_on_by_itself(fleet: Fleet) -> N
     fleet.until_status(item, "done", within=15)
 
 
-def test_a_delayed_push_is_waited_for_by_one_nest(fleet: Fleet, tmp_path: Path) -> None:
+def test_a_delayed_push_is_waited_for_by_one_fork_server(fleet: Fleet, tmp_path: Path) -> None:
     """However long the pushes take: nothing is due before the store's clock is moved."""
     fleet.set(start_on_push=True)
-    nests: set[int] = set()
+    fork_servers: set[int] = set()
     for n in range(100):
         fleet.pool.push(fleet.job(say=n), delay=600)
-        nests.update(fleet.nests())
+        fork_servers.update(fleet.fork_servers())
     eventually(lambda: len(fleet.processes()) == 1, what=fleet.processes)
-    assert fleet.nests()[0] in nests
-    assert len(nests) <= 3
+    assert fleet.fork_servers()[0] in fork_servers
+    assert len(fork_servers) <= 3
     SqliteWorld(tmp_path).advance(600)
-    fleet.push(say=100)  # rings for the one that sleeps
+    fleet.push(say=100)  # wakes the one that sleeps
     fleet.until_done(101)
     fleet.may_stay = True  # it looks once more when its nap is over
     assert set(fleet.starts().values()) == {1}

@@ -29,7 +29,7 @@ def test_fresh_worker_that_is_killed_is_replaced_at_once(fleet: Fleet, tmp_path:
     item_id = fleet.pool.push({"seconds": 1.0})
     victim = fleet.worker_of(item_id)
     assert victim.pid is not None
-    assert parent_of(victim.pid) in fleet.nests()
+    assert parent_of(victim.pid) in fleet.fork_servers()
     kill(victim.pid)
     eventually(lambda: not is_alive(victim.pid or 0))
     done = fleet.until_status(item_id, "done")

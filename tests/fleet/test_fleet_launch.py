@@ -58,17 +58,17 @@ def test_slots_come_back_at_once_and_the_reason_is_kept(
 def test_tries_become_rare_and_a_good_handler_recovers_by_itself(broken: Fleet) -> None:
     broken.set(handler="nowhere:run", max_workers=5, start_on_push=True)
     began = time.monotonic()
-    nests: set[int] = set()
+    fork_servers: set[int] = set()
     ids = []
     while time.monotonic() - began < 3.5:
         ids.append(broken.push())
-        nests.update(broken.nests())
+        fork_servers.update(broken.fork_servers())
         time.sleep(0.05)
     tries = broken.pool.decisions(limit=100)
     assert 2 <= len(tries) <= 3, "after 0, 1 and 3 seconds"
     assert [len(d.launched) for d in tries][:-1] == [1] * (len(tries) - 1)
     assert "trying one" in tries[0].reason
-    assert len(nests) <= 10, "not one a push"
+    assert len(fork_servers) <= 10, "not one a push"
     broken.set(handler="good:run")
     broken.until_done(len(ids))
     assert broken.pool.observe().launch_failures == 0
@@ -89,7 +89,7 @@ def test_a_handler_that_ends_its_process_at_import_is_tried_again_until_it_is_me
 
 
 def test_changed_settings_reach_the_workers_that_come_next(broken: Fleet, tmp_path: Path) -> None:
-    """The nest has the old code: it starts another one for the new."""
+    """The fork server has the old code: it starts another one for the new."""
     broken.set(handler="good:run", max_jobs=1, max_workers=1)
     (broken.place / "better.py").write_text("def run(data):\n    return 'better'\n")
     (broken.place / "waits.py").write_text(
@@ -111,27 +111,27 @@ def test_changed_settings_reach_the_workers_that_come_next(broken: Fleet, tmp_pa
 def test_a_nest_whose_log_is_gone_says_so_in_one_sentence(
     broken: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It cannot start the next nest: a directory was deleted with all that was in it."""
+    """It cannot start the next fork server: a directory was deleted with all that was in it."""
     logs = broken.place / "logs"
     logs.mkdir()
-    monkeypatch.setenv("SPRAT_LOG", str(logs / "nests.log"))
+    monkeypatch.setenv("SPRAT_LOG", str(logs / "servers.log"))
     broken.set(directory=str(broken.place / "gone"), start_on_push=True)
     broken.push()
     eventually(lambda: broken.workers("lost"))
-    with open(logs / "nests.log") as log:
+    with open(logs / "servers.log") as log:
         shutil.rmtree(logs)
         broken.until_gone()
         assert log.read() == (
-            f"sprat: SPRAT_LOG: {logs}/nests.log cannot be written: No such file or directory\n"
+            f"sprat: SPRAT_LOG: {logs}/servers.log cannot be written: No such file or directory\n"
         )
 
 
 def test_a_store_that_is_gone_is_complained_about_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clerk = StoreProxy(f"sqlite:///{tmp_path}/gone/fleet.db", "papers")
-    assert [clerk.run(begin, []) for _ in range(3)] == [None] * 3
-    clerk.dismiss()
+    proxy = StoreProxy(f"sqlite:///{tmp_path}/gone/fleet.db", "papers")
+    assert [proxy.request(begin, []) for _ in range(3)] == [None] * 3
+    proxy.stop()
     assert capsys.readouterr().err == (
         f"sprat: the directory of {tmp_path}/gone/fleet.db does not exist: create it first\n"
     )

@@ -44,14 +44,14 @@ def test_the_nine_steps(fleet: Fleet) -> None:
     fleet.until_gone()
     assert {worker.status for worker in fleet.workers()} == {"terminated"}
 
-    # 6. Kill a worker in the middle of its job, and its nest: nobody is left to notice.
+    # 6. Kill a worker in the middle of its job, and its fork server: nobody is left to notice.
     fleet.set(handler="jobs:slow_at_first", heartbeat_seconds=0.5, max_jobs=0)
     slow = fleet.push()
     fleet.check()
     fleet.until("start", 11)
     victim = fleet.worker_of(slow)
-    for nest in fleet.nests():
-        kill(nest, signal.SIGKILL)
+    for server in fleet.fork_servers():
+        kill(server, signal.SIGKILL)
     kill(victim.pid, signal.SIGKILL)
     fleet.until_gone()
     assert fleet.item(slow).status == "claimed"

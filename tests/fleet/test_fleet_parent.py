@@ -68,7 +68,7 @@ def test_a_slow_import_is_not_taken_for_a_failed_launch(mortal: Fleet) -> None:
 
 
 def test_a_foreground_worker_takes_over_the_job_of_a_killed_peer(mortal: Fleet) -> None:
-    """No nest is there, and no pass is run: the other `sprat work` reaps while it waits."""
+    """No fork server is there, and no pass is run: the other `sprat work` reaps while it waits."""
     mortal.set(handler="jobs:slow_when_first_claimed", start_on_push=False)
     command = [sys.executable, "-m", "sprat", "work", POOL, "--idle", "60", "--url", mortal.url]
     item = mortal.push()

@@ -85,7 +85,7 @@ def test_a_transient_failure_is_not_charged_and_waits_as_told(fleet: Fleet) -> N
     now = fleet.pool.observe().now
     assert 590 < back.run_at - now <= 600
     fleet.pool.cancel(item)
-    fleet.may_stay = True  # the nest waits for it: at most until it is due
+    fleet.may_stay = True  # the fork server waits for it: at most until it is due
 
 
 @each_isolation

@@ -36,18 +36,18 @@ def test_push_starts_the_fleet_and_does_not_wait_for_it(
     starting.until_done(1)
 
 
-def test_a_burst_of_single_pushes_starts_few_nests(starting: Fleet) -> None:
-    """However slowly they come: workers that wait for the next one need no other nest."""
+def test_a_burst_of_single_pushes_starts_few_fork_servers(starting: Fleet) -> None:
+    """However slowly they come: workers that wait for the next one need no other fork server."""
     starting.set(max_workers=4, isolation="none", idle_seconds=3, heartbeat_seconds=30)
-    nests: set[int] = set()
+    fork_servers: set[int] = set()
     for n in range(1000):
         starting.push(say=n)
         if not n % 50:
-            nests.update(starting.nests())
+            fork_servers.update(starting.fork_servers())
     while starting.pool.counts().done < 1000:
-        nests.update(starting.nests())
+        fork_servers.update(starting.fork_servers())
     assert set(starting.starts().values()) == {1}
-    assert len(nests) <= 8
+    assert len(fork_servers) <= 8
     decided = starting.pool.decisions(limit=1000)
     assert sum(len(d.launched) for d in decided) <= 20
 
@@ -56,10 +56,10 @@ def test_a_push_that_needs_nobody_starts_nobody(starting: Fleet) -> None:
     starting.set(idle_seconds=5)
     first = starting.push()
     starting.until_status(first, "done")
-    [nest] = starting.nests()
+    [server] = starting.fork_servers()
     second = starting.push()
     starting.until_status(second, "done")
-    assert starting.nests() == [nest]
+    assert starting.fork_servers() == [server]
     assert len(starting.workers()) == 1
     kill(starting.workers()[0].pid, signal.SIGTERM)
 
@@ -75,9 +75,9 @@ def test_a_killed_fleet_is_healed_by_the_next_check(starting: Fleet) -> None:
     starting.set(handler="jobs:slow_when_first_claimed", heartbeat_seconds=0.5, max_workers=3)
     ids = [starting.push() for _ in range(3)]
     starting.until("start", 3)
-    nests = starting.nests()
+    fork_servers = starting.fork_servers()
     pids = [w.pid for w in starting.workers("active")]
-    for pid in nests:
+    for pid in fork_servers:
         kill(pid)
     for pid in pids:
         kill(pid)
@@ -94,8 +94,8 @@ def test_workers_outlive_their_nest_and_start_another(starting: Fleet, tmp_path:
     starting.push(file=str(tmp_path / "go"))
     starting.until("start")
     starting.push(file=str(tmp_path / "go"))
-    for nest in starting.nests():
-        kill(nest)
+    for server in starting.fork_servers():
+        kill(server)
     [worker] = starting.workers("active")
     eventually(lambda: parent_of(worker.pid) not in starting.processes())
     (tmp_path / "go").touch()
@@ -111,12 +111,12 @@ def test_a_nest_that_dies_just_after_its_last_worker_left_is_followed(
     starting.push(file=str(tmp_path / "go"))
     starting.until("start")
     [worker] = starting.workers("active")
-    nest = parent_of(worker.pid)
-    kill(nest, signal.SIGSTOP)
+    server = parent_of(worker.pid)
+    kill(server, signal.SIGSTOP)
     starting.push(file=str(tmp_path / "go"))
     (tmp_path / "go").touch()
     eventually(lambda: not is_alive(worker.pid))
-    kill(nest)
+    kill(server)
     starting.until_done(2)
     assert set(starting.starts().values()) == {1}
 

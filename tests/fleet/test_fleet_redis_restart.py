@@ -26,7 +26,7 @@ def server() -> Iterator[RedisServer]:
 def crew(server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
     name = uuid.uuid4().hex
     monkeypatch.setenv(MARKER, name)
-    monkeypatch.setenv("SPRAT_LOG", str(tmp_path / "nests.log"))
+    monkeypatch.setenv("SPRAT_LOG", str(tmp_path / "servers.log"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     fleet = Fleet(tmp_path, name, server.url)
     try:
@@ -34,7 +34,7 @@ def crew(server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     finally:
         fleet.end()
         fleet.close()
-        print((tmp_path / "nests.log").read_text())
+        print((tmp_path / "servers.log").read_text())
 
 
 @pytest.mark.parametrize("isolation", ["process", "none"])

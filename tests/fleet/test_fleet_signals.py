@@ -1,4 +1,4 @@
-"""Signals: the first drains, the second hands back; a nest passes them on."""
+"""Signals: the first drains, the second hands back; a fork server passes them on."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_a_signal_to_the_nest_drains_its_workers(fleet: Fleet, tmp_path: Path) -
     ids = [fleet.push(file=str(tmp_path / "go")) for _ in range(5)]
     fleet.check()
     fleet.until("start", 2)
-    [nest] = fleet.nests()
-    kill(nest, signal.SIGTERM)
+    [server] = fleet.fork_servers()
+    kill(server, signal.SIGTERM)
     pause()
     assert len(fleet.workers("active")) == 2
     (tmp_path / "go").touch()
@@ -84,15 +84,15 @@ def test_a_signal_to_the_nest_drains_its_workers(fleet: Fleet, tmp_path: Path) -
 
 def test_two_signals_to_the_nest_hand_back(fleet: Fleet, tmp_path: Path) -> None:
     item = run_one(fleet, tmp_path)
-    [nest] = fleet.nests()
-    kill(nest, signal.SIGTERM)
+    [server] = fleet.fork_servers()
+    kill(server, signal.SIGTERM)
     pause()
-    kill(nest, signal.SIGTERM)
+    kill(server, signal.SIGTERM)
     assert fleet.until_status(item, "pending", within=5).attempts == 0
 
 
 def test_a_signal_to_the_whole_group_is_one_signal(fleet: Fleet, tmp_path: Path) -> None:
-    """A service manager tells every process, and the nest passes it on: still a drain."""
+    """A service manager tells every process, and the fork server passes it on: still a drain."""
     item = run_one(fleet, tmp_path)
     worker = fleet.worker_of(item)
     os.killpg(os.getpgid(worker.pid), signal.SIGTERM)

@@ -14,8 +14,8 @@ def test_wait_target_is_kept_by_a_late_launch_that_nobody_asks_for(
     fleet: Fleet, tmp_path: Path
 ) -> None:
     """Four are at work, and one more item comes: one of the four will probably be free in time, so
-    nobody is launched for it. They are not, it grows older, and the nest, which has no other reason
-    to look, launches one before it is late."""
+    no worker is launched for it. They are not, it grows older, and the fork server, which has no
+    other reason to look, launches one before it is late."""
     go = tmp_path / "go"
     target = {"wait_seconds": WAIT, "cold_start_seconds": 4}
     fleet.set(handler="jobs:wait_for_file", policy="slo", policy_options=target)

@@ -31,7 +31,7 @@ def test_a_429_now_and_then_delays_its_own_job_only(limited: Fleet) -> None:
     assert {limited.item(i).attempts for i in refused} == {0}
     assert not limited.pool.state().paused
     limited.pool.cancel(*refused)
-    limited.may_stay = True  # a nest looks when they would have been due
+    limited.may_stay = True  # a fork server looks when they would have been due
 
 
 def test_three_429_in_a_row_pause_the_pool_and_the_reason_is_stored(limited: Fleet) -> None:

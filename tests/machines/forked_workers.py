@@ -1,4 +1,4 @@
-"""Forks short-lived workers as a nest does, one after another, and prints their mean CPU time.
+"""Forks short-lived workers as a fork server does, in turn, and prints their mean CPU time.
 
 python forked_workers.py DIRECTORY WORKERS KIND: a worker of the pool's handler (`handler`), the
 machine job_worker.yml with a machine as its processor (`machine`) or with the handler (`both`).
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from sprat import open_store
 from sprat.core.model import PoolSettings
-from sprat.launchers.process.fork_server import _import_the_rest
+from sprat.launchers.process.fork_server import _import_worker_modules
 from sprat.store.open_store import preload
 from sprat.store.store import Store
 from sprat.worker.processor import load
@@ -34,7 +34,7 @@ def main(place: str, workers: int, kind: str) -> None:
         assert recorded is not None
         settings = pool.state().settings
     preload(url)
-    _import_the_rest()
+    _import_worker_modules()
     work = by_handler(settings) if kind == "handler" else by_machine(place, kind, settings)
     gc.collect()
     gc.freeze()

@@ -15,7 +15,7 @@ import time
 
 from sprat.cli.main import DONE, FAILED, UsageError
 from sprat.core import model
-from sprat.launchers.process import doorbell
+from sprat.launchers.process import wake_pipe
 from sprat.store.open_store import open_store
 
 TYPE_CHECKING = False
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         demo.clean_up()
         store.close()
-        doorbell.remove(store.url, POOL)
+        wake_pipe.remove(store.url, POOL)
         shutil.rmtree(place, ignore_errors=True)
 
 

@@ -77,8 +77,8 @@ class Transient(JobError):
 
 
 class Throttled(Transient):
-    """Whoever it asked wants to be left alone for a while: no item of the pool is handed out until
-    then."""
+    """The service that the job called asks for a pause: no item of the pool is handed out until it
+    is over."""
 
     def __init__(self, message: str = "throttled", *, delay_seconds: float = 10.0) -> None:
         super().__init__(message, delay_seconds=delay_seconds)

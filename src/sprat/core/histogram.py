@@ -35,7 +35,7 @@ ROUND = (
 )
 
 ARRIVE = "arrive"  # an item was pushed
-WAIT = "wait"  # an item was claimed, after having been ready for so long
+WAIT = "wait"  # an item was claimed, after having been ready for this long
 RUN = "run"  # a job ended in its worker's hands, whatever its outcome
 DONE = "done"  # ... and it was completed
 FAIL = "fail"  # ... or it failed, or took its worker with it
@@ -66,17 +66,17 @@ def value_of(number: int) -> float:
 
 def percentile(bins: Mapping[int, int], q: float) -> float:
     """The duration that the fraction q (0 to 1) of the counted ones does not exceed; 0 if none."""
-    wanted = q * sum(bins.values())
-    seen = 0
+    target = q * sum(bins.values())
+    count = 0
     last = 0
     for number, n in sorted(bins.items()):
         if n <= 0:
             continue
-        seen += n
+        count += n
         last = number
-        if seen >= wanted:
+        if count >= target:
             break
-    return value_of(last) if seen else 0.0
+    return value_of(last) if count else 0.0
 
 
 def summarise(seconds: float, rows: Iterable[Row]) -> model.Stats:
@@ -121,13 +121,13 @@ def totals(rows: Iterable[Row]) -> model.Totals:
     decision is a row whose kind is its direction, and whose bin the number of its reason."""
     from sprat.core.reason_labels import REASONS  # workers do not need it
 
-    found = list(rows)
+    all_rows = list(rows)
     decisions = (
         model.DecisionCount(direction=direction, reason=REASONS[number], n=n)
         for direction in model.DIRECTIONS
-        for number, n in _bins(found, direction)
+        for number, n in _bins(all_rows, direction)
     )
-    return model.Totals(**_sums(found), decisions=tuple(decisions))
+    return model.Totals(**_sums(all_rows), decisions=tuple(decisions))
 
 
 def _bucket(at: float, width: float, rows: list[Row]) -> model.StatsBucket:

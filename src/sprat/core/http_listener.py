@@ -76,7 +76,7 @@ class BoundedServer(ThreadingMixIn, HTTPServer):
                 pass  # it ended by itself
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Somebody went away in the middle: their affair."""
+        """The client closed the connection in the middle: nothing to report."""
 
 
 class BoundedRequest(BaseHTTPRequestHandler):
@@ -85,8 +85,8 @@ class BoundedRequest(BaseHTTPRequestHandler):
     server_version = "sprat"
     sys_version = ""
 
-    def say_json(self, status: int, said: dict[str, Any]) -> None:
-        self.say(status, json.dumps(said) + "\n", JSON)
+    def say_json(self, status: int, body: dict[str, Any]) -> None:
+        self.say(status, json.dumps(body) + "\n", JSON)
 
     def say(self, status: int, text: str, kind: str) -> None:
         self.server.has_read(self.connection)

@@ -42,43 +42,43 @@ def which(status: str | None = None, **filters: Any) -> model.ItemFilter:
     )
 
 
-def checked(wanted: model.ItemFilter) -> model.ItemFilter:
+def checked(criteria: model.ItemFilter) -> model.ItemFilter:
     """The filter, or InvalidInput."""
-    if wanted.status not in (None, *model.ITEM_STATUSES):
-        raise InvalidInput(f"unknown status {wanted.status!r}")
+    if criteria.status not in (None, *model.ITEM_STATUSES):
+        raise InvalidInput(f"unknown status {criteria.status!r}")
     for name in ("prefix", "key", "tenant"):
-        payload.label(getattr(wanted, name), name)
+        payload.label(getattr(criteria, name), name)
     for name in ("older_seconds", "newer_seconds"):
-        if getattr(wanted, name) is not None:
-            payload.seconds(getattr(wanted, name), name)
-    text = wanted.error
+        if getattr(criteria, name) is not None:
+            payload.seconds(getattr(criteria, name), name)
+    text = criteria.error
     if text is not None and (not isinstance(text, str) or not 0 < len(text) <= MAX_TEXT):
         raise InvalidInput(f"the error to look for must be 1 to {MAX_TEXT} characters")
     if text is not None and "\0" in text:
         raise InvalidInput("no error has a zero character in it")
-    return wanted
+    return criteria
 
 
-def is_plain(wanted: model.ItemFilter) -> bool:
+def is_plain(criteria: model.ItemFilter) -> bool:
     """Whether it is a status and nothing else: `items` answers that from an index."""
-    return wanted == model.ItemFilter(status=wanted.status)
+    return criteria == model.ItemFilter(status=criteria.status)
 
 
-def fits(item: model.WorkItem, wanted: model.ItemFilter, now: float) -> bool:
+def fits(item: model.WorkItem, criteria: model.ItemFilter, now: float) -> bool:
     """Whether an item is one of those that are meant."""
     age = now - item.created_at
     return (
-        wanted.status in (None, item.status)
+        criteria.status in (None, item.status)
         and (
-            wanted.delayed is None
-            or (item.status == model.PENDING and is_delayed(item, now) is wanted.delayed)
+            criteria.delayed is None
+            or (item.status == model.PENDING and is_delayed(item, now) is criteria.delayed)
         )
-        and item.id.startswith(wanted.prefix or "")
-        and wanted.key in (None, item.key)
-        and wanted.tenant in (None, item.tenant)
-        and (wanted.error is None or wanted.error in (item.error or ""))
-        and (wanted.older_seconds is None or age >= wanted.older_seconds)
-        and (wanted.newer_seconds is None or age <= wanted.newer_seconds)
+        and item.id.startswith(criteria.prefix or "")
+        and criteria.key in (None, item.key)
+        and criteria.tenant in (None, item.tenant)
+        and (criteria.error is None or criteria.error in (item.error or ""))
+        and (criteria.older_seconds is None or age >= criteria.older_seconds)
+        and (criteria.newer_seconds is None or age <= criteria.newer_seconds)
     )
 
 
@@ -95,24 +95,24 @@ def shown(item: model.WorkItem, now: float) -> str:
     return SHOWN.get(item.status, item.status)
 
 
-def values(wanted: model.ItemFilter, now: float) -> tuple[object, ...]:
+def values(criteria: model.ItemFilter, now: float) -> tuple[object, ...]:
     """The filter as parameters of a SQL statement."""
-    older, newer = wanted.older_seconds, wanted.newer_seconds
+    older, newer = criteria.older_seconds, criteria.newer_seconds
     return (
-        *(wanted.status, wanted.delayed, now, wanted.prefix, wanted.key, wanted.tenant),
-        *(wanted.error, None if older is None else now - older),
+        *(criteria.status, criteria.delayed, now, criteria.prefix, criteria.key, criteria.tenant),
+        *(criteria.error, None if older is None else now - older),
         None if newer is None else now - newer,
     )
 
 
-def source(wanted: model.ItemFilter) -> str:
+def source(criteria: model.ItemFilter) -> str:
     """What a SQL store looks through: the index of the keys, of the ids or of a status; "" for
     all items in order of arrival. Done items are in no index."""
-    if wanted.key is not None:
+    if criteria.key is not None:
         return "key"
-    if wanted.prefix is not None:
+    if criteria.prefix is not None:
         return "prefix"
-    return "" if wanted.status in (None, model.DONE) else str(wanted.status)
+    return "" if criteria.status in (None, model.DONE) else str(criteria.status)
 
 
 def chosen(
@@ -125,6 +125,6 @@ def chosen(
     return fitting, rows[-1][1] if len(rows) == WINDOW else None
 
 
-def window(wanted: model.ItemFilter, limit: int) -> int:
+def window(criteria: model.ItemFilter, limit: int) -> int:
     """How many items a step looks at: with nothing but a status, all of them fit."""
-    return min(WINDOW, limit) if is_plain(wanted.replace(newest=False)) else WINDOW
+    return min(WINDOW, limit) if is_plain(criteria.replace(newest=False)) else WINDOW

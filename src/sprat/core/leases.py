@@ -45,12 +45,12 @@ def after_gap(
     shortest = min(lease.seconds for lease in live)
     gap = now - marked_at
     if restarted or gap > OUTAGE_PART * shortest:
-        return [_renewed(one, now, 1.0) for one in live if one.until > marked_at and _may(one)]
+        running = [lease for lease in live if lease.until > marked_at and _may(lease)]
+        return [_renewed(lease, now, 1.0) for lease in running]
     if gap <= QUIET_PART * shortest:
         return []
-    return [
-        _renewed(one, now, QUIET_PART) for one in live if marked_at < one.until <= now and _may(one)
-    ]
+    ended = [lease for lease in live if marked_at < lease.until <= now and _may(lease)]
+    return [_renewed(lease, now, QUIET_PART) for lease in ended]
 
 
 def _may(lease: LeaseState) -> bool:

@@ -55,7 +55,7 @@ WORKER_LOST = "worker_lost"
 POOL_EMPTY = "pool_empty"  # the last item was settled: none waits, none runs
 EVENTS = (WORK_ADDED, WORKER_DONE, WORKER_LOST, POOL_EMPTY)
 
-NO_GROUP = ""  # to observe only the work that anybody may do
+NO_GROUP = ""  # to observe only the work without a group
 POLICY_NOTES = "scaling"  # the kind of the documents that policies keep notes in
 
 HEARTBEAT_SECONDS = 5.0
@@ -97,7 +97,7 @@ class WorkItem(Record):
 
 
 class ItemFilter(Record):
-    """Which items to find; what is None is not looked at. See finding.py."""
+    """Which items to find; what is None is not looked at. See item_filter.py."""
 
     status: str | None = None
     delayed: bool | None = None  # of pending items: those that wait for their time, or the others
@@ -211,8 +211,8 @@ class PoolSettings(Record):
     policy_options: Mapping[str, Any] = {}  # its own settings
     min_workers: int = 0
     max_workers: int = 10
-    max_jobs: int = 0  # a worker leaves after so many; 0: when there is no work left
-    idle_seconds: float = 1.0  # without work for so long, a worker leaves
+    max_jobs: int = 0  # a worker leaves after this many; 0: when there is no work left
+    idle_seconds: float = 1.0  # a worker leaves after this long without work
     heartbeat_seconds: float = HEARTBEAT_SECONDS  # two missed ones, and it is taken for dead
     start_deadline_seconds: float = 60.0  # a launch that has not registered by then is lost
     start_on_push: bool = False  # a push starts a scaling pass
@@ -351,7 +351,7 @@ class DecisionCount(Record):
     """How many scaling decisions of one kind were recorded."""
 
     direction: str  # up, down or hold
-    reason: str  # one of the words of scaling_reasons.py
+    reason: str  # one of the words of reason_labels.py
     n: int
 
 
@@ -384,7 +384,7 @@ class Snapshot(Record):
     version: int
     now: float
     counts: Counts
-    held: int = 0  # ready items that nobody may take: their tenant runs as many as it may
+    held: int = 0  # ready items that no worker may take: their tenant runs as many as it may
     workers: tuple[WorkerRecord, ...] = ()  # starting, active and terminating, lease not expired
     oldest_ready_seconds: float | None = None
     next_due_seconds: float | None = None  # until the next delayed item is ready

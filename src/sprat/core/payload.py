@@ -83,7 +83,7 @@ def capabilities(values: Sequence[object]) -> tuple[str, ...]:
         raise InvalidInput(
             f"a worker has at most {MAX_CAPABILITIES} capabilities, not {len(values):,}"
         )
-    return tuple(label(one, "capability") or "" for one in values)
+    return tuple(label(value, "capability") or "" for value in values)
 
 
 def _check_plain(value: Any, levels: int) -> None:
@@ -229,7 +229,7 @@ def new_item(
 
 def many_like(item: model.NewItem, data: Iterable[object]) -> list[model.NewItem]:
     """Items with the options of this one and payloads of their own."""
-    texts = [encode(one, "payload") for one in data]
+    texts = [encode(value, "payload") for value in data]
     of, options = model.NewItem.of, item[2:]
     return [of(pair + options) for pair in zip(new_ids(len(texts)), texts, strict=True)]
 
@@ -237,19 +237,19 @@ def many_like(item: model.NewItem, data: Iterable[object]) -> list[model.NewItem
 def settings_from(stored: str) -> model.PoolSettings:
     """Settings as stored; names that only a newer sprat knows are left alone. They are asked for
     at every push and seldom change: the same text is read once."""
-    found = _settings.get(stored)
-    if found is None:
-        known = model.PoolSettings().as_dict()
+    settings = _settings.get(stored)
+    if settings is None:
+        defaults = model.PoolSettings().as_dict()
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in jsontext.loads(stored).items()
-            if name in known
+            if name in defaults
         }
-        found = model.PoolSettings(**values)
+        settings = model.PoolSettings(**values)
         if len(_settings) >= KEPT_SETTINGS:
             _settings.clear()
-        _settings[stored] = found
-    return found
+        _settings[stored] = settings
+    return settings
 
 
 def error_text(error: object) -> str | None:

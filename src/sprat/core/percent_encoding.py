@@ -15,10 +15,10 @@ def quoted(text: str) -> str:
 def unquoted(text: str) -> str:
     """%40 becomes @, or InvalidInput."""
     first, *others = text.split("%")
-    done = [first.encode()]
+    parts = [first.encode()]
     for part in others:
         try:
-            done.append(bytes([int(part[:2], 16)]) + part[2:].encode())
+            parts.append(bytes([int(part[:2], 16)]) + part[2:].encode())
         except ValueError:
             raise InvalidInput("% in the URL is not followed by two hex digits") from None
-    return b"".join(done).decode("utf-8", "replace")
+    return b"".join(parts).decode("utf-8", "replace")

@@ -85,15 +85,15 @@ class _Converter:
 
     def _dict(self, value: dict[Any, Any]) -> dict[str, Any]:
         self._check_depth()
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for key, inner in value.items():
             name = self._key(key)
-            if name in found:
+            if name in result:
                 raise _Refused(f"has two keys that are stored as {jsontext.dumps(name)}")
             self._keys.append(name)
-            found[name] = self.convert(inner)
+            result[name] = self.convert(inner)
             self._keys.pop()
-        return found
+        return result
 
     def _key(self, key: object) -> str:
         """The key as text; numbers, True, False and None as `json.dumps` writes them."""
@@ -109,12 +109,12 @@ class _Converter:
 
     def _list(self, values: Iterable[Any]) -> list[Any]:
         self._check_depth()
-        found = []
+        result = []
         for at, inner in enumerate(values):
             self._keys.append(at)
-            found.append(self.convert(inner))
+            result.append(self.convert(inner))
             self._keys.pop()
-        return found
+        return result
 
     def _check_depth(self) -> None:
         if len(self._keys) >= self._max_depth:

@@ -35,10 +35,10 @@ class RecordType(type):
         for place, field in enumerate(names):
             body[field] = property(itemgetter(place))
         body["__slots__"] = ()
-        made = super().__new__(cls, name, bases, body)
-        made._names = names
-        made._defaults = defaults
-        return made
+        record_class = super().__new__(cls, name, bases, body)
+        record_class._names = names
+        record_class._defaults = defaults
+        return record_class
 
 
 class Record(tuple, metaclass=RecordType):  # type: ignore[type-arg]  # tuple[Any] needs typing

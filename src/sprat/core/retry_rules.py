@@ -107,7 +107,7 @@ def after_crash(
 
 
 def backoff(tries: int, *, base: float, cap: float, jitter: float) -> float:
-    """Seconds to wait after so many tries: doubling from `base` up to `cap`. `jitter`, a random
+    """Seconds to wait after this many tries: doubling from `base` up to `cap`. `jitter`, a random
     number from 0 to 1, takes up to half of it away, so that many failures do not return as one."""
     full = min(cap, base * 2.0 ** min(max(tries, 1) - 1, 60))
     return full * (1.0 - 0.5 * jitter)

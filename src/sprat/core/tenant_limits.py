@@ -19,9 +19,9 @@ def limit_of(settings: PoolSettings, tenant: str) -> int | None:
 
 def held(settings: PoolSettings, ready: Mapping[str, int], running: Mapping[str, int]) -> int:
     """Of the ready items, by tenant, how many wait because their tenant runs as many as it may."""
-    found = 0
+    count = 0
     for tenant, n in ready.items():
         limit = limit_of(settings, tenant)
         if limit is not None:
-            found += max(0, n - max(0, limit - running.get(tenant, 0)))
-    return found
+            count += max(0, n - max(0, limit - running.get(tenant, 0)))
+    return count

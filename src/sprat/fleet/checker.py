@@ -82,7 +82,7 @@ def tend(
     another place): a worker that is gone, or will never come, frees its slot and items now instead
     of when a deadline has passed."""
     if launcher is None and settings.launcher == "process":
-        return  # a nest sees its workers end
+        return  # a fork server sees its workers end
     alive = store.workers.list(status=model.LIVE, pool_id=pool, capability=group)
     try:
         starter = launcher or open_launcher(settings.launcher)

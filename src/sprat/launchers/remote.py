@@ -1,7 +1,7 @@
 """What launchers have in common whose workers are not processes of this machine.
 
-Their workers cannot start one another, so passes are run by whoever may start them: a push, a
-trigger, or a controller's loop.
+Their workers cannot start one another, so another process runs the passes: a push, a trigger, or a
+controller's loop.
 """
 
 from __future__ import annotations

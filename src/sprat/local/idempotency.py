@@ -1,4 +1,4 @@
-"""Who does a thing that must be done once: of all threads that begin the same job, one may.
+"""Jobs that must run once: of all threads that begin the same job, one may.
 
 It knows only what happened in this process. Across processes, push with a key: the store then keeps
 one item for it.
@@ -51,7 +51,7 @@ class IdempotencyTracker:
             return True
 
     def forget(self, job_id: str) -> bool:
-        """Let somebody else begin it, because it failed; whether it was known."""
+        """Let another thread begin it, because it failed; whether it was known."""
         with self._lock:
             self._sweep()
             return self._ends.pop(job_id, None) is not None

@@ -59,6 +59,6 @@ class RegionalPool:
 
 
 def _load(pool: WorkerPool) -> tuple[bool, float]:
-    seen = pool.get_stats()
-    jobs = seen.queue_depth + seen.in_flight_jobs
-    return seen.total_workers == 0, jobs / max(1, seen.total_workers)
+    stats = pool.get_stats()
+    jobs = stats.queue_depth + stats.in_flight_jobs
+    return stats.total_workers == 0, jobs / max(1, stats.total_workers)

@@ -1,7 +1,7 @@
 """Calling something again when it fails, here and now: base * 2^attempt, give or take some jitter.
 
 For a call inside a job or a program. It waits in the calling thread, and what it knows ends with
-the process; an item of a pool is retried by the store (see retry_rules.py), whoever dies meanwhile.
+the process. An item of a pool is retried by the store instead (see retry_rules.py).
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class RetryConfig(Record):
     @classmethod
     def from_env(cls, variables: Mapping[str, str] | None = None) -> RetryConfig:
         """From MAX_RETRIES, RETRY_BASE_MS and RETRY_JITTER_PCT; unset ones have their defaults."""
-        given = environment.given(variables)
+        values = environment.given(variables)
         usual = cls()
         return cls(
-            max_retries=environment.whole(given, "MAX_RETRIES", usual.max_retries, MAX_RETRIES),
-            base_ms=environment.real(given, "RETRY_BASE_MS", usual.base_ms, MAX_MS),
-            jitter_pct=environment.real(given, "RETRY_JITTER_PCT", usual.jitter_pct, 1.0),
+            max_retries=environment.whole(values, "MAX_RETRIES", usual.max_retries, MAX_RETRIES),
+            base_ms=environment.real(values, "RETRY_BASE_MS", usual.base_ms, MAX_MS),
+            jitter_pct=environment.real(values, "RETRY_JITTER_PCT", usual.jitter_pct, 1.0),
         )
 
     def checked(self) -> RetryConfig:
@@ -89,8 +89,8 @@ def retry_with_backoff(
         except Exception as error:  # noqa: BLE001  (whatever a task raises is its result)
             if attempt >= config.max_retries or not _may_pass(error, is_transient):
                 return False, error
-            asked = getattr(error, "delay_seconds", None)
-            pause = config.delay_seconds(attempt, random()) if asked is None else max(0.0, asked)
+            delay = getattr(error, "delay_seconds", None)
+            pause = config.delay_seconds(attempt, random()) if delay is None else max(0.0, delay)
             attempt += 1
             _log(job_id, attempt, config.max_retries, pause, error)
         sleep(pause)

@@ -1,6 +1,6 @@
 """The durations of the last minute: a percentile that forgets, in bounded memory.
 
-Not safe for several threads at once: whoever shares one holds a lock around it.
+Not safe for several threads at once: hold a lock around an object that threads share.
 """
 
 from __future__ import annotations

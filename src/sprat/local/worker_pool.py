@@ -112,13 +112,13 @@ class WorkerPool:
         cls, variables: Mapping[str, str] | None = None, *, kind: str = "thread"
     ) -> WorkerPool:
         """From MIN_WORKERS, CURRENT_REGION and WORKER_SHUTDOWN_TIMEOUT_S."""
-        given = environment.given(variables)
+        values = environment.given(variables)
         return cls(
-            environment.whole(given, "MIN_WORKERS", 1, MAX_WORKERS),
-            given.get("CURRENT_REGION") or None,
+            environment.whole(values, "MIN_WORKERS", 1, MAX_WORKERS),
+            values.get("CURRENT_REGION") or None,
             kind=kind,
             shutdown_timeout_s=environment.real(
-                given, "WORKER_SHUTDOWN_TIMEOUT_S", SHUTDOWN_SECONDS, 86400.0
+                values, "WORKER_SHUTDOWN_TIMEOUT_S", SHUTDOWN_SECONDS, 86400.0
             ),
         )
 
@@ -149,7 +149,7 @@ class WorkerPool:
         return ticket.future
 
     def scale_to(self, workers: int) -> None:
-        """Have so many workers. New ones start at once; of those that are too many the idle leave
+        """Have this many workers. New ones start at once; of those that are too many the idle leave
         at once, and the busy when their job has ended. With 0 the jobs wait."""
         payload.whole(workers, "workers", 0, MAX_WORKERS)
         with self._changed:
@@ -198,7 +198,7 @@ class WorkerPool:
     # -- the workers ------------------------------------------------------------------------
 
     def _target(self) -> int:
-        """How many are to stay; when the pool is closed somebody has to drain what waits."""
+        """How many are to stay; when the pool is closed one has to drain what waits."""
         return max(1, self._wanted) if self._closed and self._waiting else self._wanted
 
     def _fill(self) -> None:

@@ -41,8 +41,8 @@ class WorkerProcess:
     def run(self, call: bytes) -> Any:
         """What the call returned; what it raised is raised, WorkerDied if it took its process."""
         pipe = self._pipe or self._start()
-        said = self._heard(pipe, "in the middle of the job", call)
-        is_good, value = pickle.loads(said)
+        reply = self._heard(pipe, "in the middle of the job", call)
+        is_good, value = pickle.loads(reply)
         if is_good:
             return value
         raise value
@@ -123,8 +123,8 @@ def _answer(call: bytes) -> bytes:
 def _refusal(error: BaseException) -> bytes:
     """The error, if it survives the way; some exceptions can be pickled but not read again."""
     try:
-        said = pickle.dumps((False, error))
-        pickle.loads(said)
-        return said
-    except Exception:  # noqa: BLE001  (anything may go wrong in somebody's exception)
+        reply = pickle.dumps((False, error))
+        pickle.loads(reply)
+        return reply
+    except Exception:  # noqa: BLE001  (an exception class of the user may fail in any way)
         return pickle.dumps((False, SpratError(f"{type(error).__name__}: {error}")))

@@ -3,7 +3,7 @@
 Every verb is one atomic step, safe to repeat after a lost reply. A lost race is False, None or an
 empty answer; an unknown id raises UnknownItem or UnknownWorker (both KeyError); a store that
 cannot answer raises StoreUnavailable and has changed nothing. Backends get input that `pool.py`
-and `registry.py` have checked, with payloads, results and checkpoints as JSON text.
+and `workers.py` have checked, with payloads, results and checkpoints as JSON text.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def preload(url: str) -> None:
     elif url.startswith("postgres"):
         import sprat.store.postgres.backend
     elif url.startswith(("redis", "valkey")):
-        import sprat.store.redis.scaling  # noqa: F401
+        import sprat.store.redis.backend  # noqa: F401
 
 
 def _open_sqlite(url: str, rest: str) -> Store:

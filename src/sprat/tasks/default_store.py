@@ -55,8 +55,8 @@ class DefaultStore:
         """Before a push: the pool's settings let its workers run the task. Checked at the first
         push, and again from time to time: another program may have moved the pool."""
         key = task.pool_name, task.name
-        known, handler, until = self._adopted.get(key, (task, "", 0.0))
-        if known is task and until > time.monotonic():
+        owner, handler, until = self._adopted.get(key, (task, "", 0.0))
+        if owner is task and until > time.monotonic():
             return
         program = task.program()
         if handler not in ("", program.handler):
@@ -85,7 +85,7 @@ class DefaultStore:
         """After a push: nothing more to do, workers see to it."""
 
     def look(self, item_id: str) -> WorkItem:
-        """The item, for somebody who waits for its result."""
+        """The item, for a caller that waits for its result."""
         return self.store.get(item_id)
 
 
@@ -117,7 +117,7 @@ class use:  # noqa: N801  (used as a statement: `with sprat.use(url):`)
 
 
 _used: ContextVar[DefaultStore | None] = ContextVar("sprat.use", default=None)
-everywhere: list[DefaultStore] = []  # for all threads, whatever `use` says: see inlining.py
+everywhere: list[DefaultStore] = []  # for all threads, whatever `use` says: see inline.py
 _places: dict[tuple[str, str], DefaultStore] = {}  # by URL and working directory
 
 

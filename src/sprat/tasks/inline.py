@@ -1,4 +1,4 @@
-"""Inline mode: for the tests of those who use sprat. Tasks run where they are pushed.
+"""Inline mode, for tests of programs that use sprat: tasks run where they are pushed.
 
 `with sprat.inline():` gives every task pushed inside a store in memory, and runs it before `push`
 returns: with its retries, on a clock that jumps instead of waiting. A task that a running one
@@ -31,7 +31,7 @@ LEASE_SECONDS = 86400.0
 
 class inline(default_store.DefaultStore):  # noqa: N801  (used as a statement: `with sprat.inline():`)
     """Run tasks in this process, at once, with nothing on disk; for all threads of it. A failed
-    item whose result nobody asked for raises JobFailed when the block ends."""
+    item whose result was not read raises JobFailed when the block ends."""
 
     has_workers = False
 
@@ -96,24 +96,25 @@ class inline(default_store.DefaultStore):  # noqa: N801  (used as a statement: `
             raise SpratError(f"{MOST_JOBS} jobs ran inline: does {task.pool_name} push itself?")
         # A Ctrl-C, or what a test framework raises to end a test, is not the job's.
         own = (Exception, SystemExit)
-        done = processor.attempt(lambda job: handlers.call(task, job), Job(pool, item), catch=own)
-        if done.ok:
-            pool.complete(item, None if done.result is None else json.loads(done.result))
+        job = Job(pool, item)
+        outcome = processor.attempt(lambda job: handlers.call(task, job), job, catch=own)
+        if outcome.ok:
+            pool.complete(item, None if outcome.result is None else json.loads(outcome.result))
         else:
             pool.fail(
                 item,
-                done.error,
-                transient=done.transient,
-                poison=done.poison,
-                delay=done.delay_seconds or 0.0,
+                outcome.error,
+                transient=outcome.transient,
+                poison=outcome.poison,
+                delay=outcome.delay_seconds or 0.0,
             )
 
     def _worker(self) -> model.WorkerRecord:
         """One for each set of groups that items asked for so far."""
         worker_id = f"inline-{len(self._groups)}"
-        known = self.store.workers.get(worker_id)
-        if known is not None:
-            return known
+        worker = self.store.workers.get(worker_id)
+        if worker is not None:
+            return worker
         return self.store.workers.register(
             model.WorkerRegistration(
                 worker_id=worker_id,

@@ -35,9 +35,9 @@ class Program(Record):
 
 def is_other(now: PoolSettings, program: Program) -> bool:
     """Whether the pool belongs to another program on the program's host."""
-    known = now.tasks.get(program.task)
-    if known is not None:
-        return known["host"] == program.host and known["file"] != program.file
+    owner = now.tasks.get(program.task)
+    if owner is not None:
+        return owner["host"] == program.host and owner["file"] != program.file
     if now.tasks:
         is_local = any(entry["host"] == program.host for entry in now.tasks.values())
         return is_local and now.directory != program.directory
@@ -52,7 +52,7 @@ def adopted(now: PoolSettings, program: Program) -> Mapping[str, Any]:
     paths = {"handler": now.handler or program.handler, "directory": program.directory}
     if now.handler and not now.tasks:  # set up in sprat.yml, perhaps on another host
         paths["directory"] = now.directory or program.directory
-    if now.tasks and not any(one["host"] == program.host for one in now.tasks.values()):
+    if now.tasks and not any(other["host"] == program.host for other in now.tasks.values()):
         paths = {}
     if entry is not None and entry["handler"] == now.handler:
         paths["handler"] = program.handler
@@ -72,8 +72,8 @@ def moved(program: Program) -> Mapping[str, Any]:
 
 def refusal(pool: str, now: PoolSettings, program: Program) -> str:
     """Why a push is refused, and what to do."""
-    known = now.tasks.get(program.task) or next(iter(now.tasks.values()), None)
-    owner = known["file"] if known else now.handler or now.machine or " ".join(now.command or ())
+    entry = now.tasks.get(program.task) or next(iter(now.tasks.values()), None)
+    owner = entry["file"] if entry else now.handler or now.machine or " ".join(now.command or ())
     return (
         f"pool {pool!r} has jobs of {owner}, so task {program.task} of {program.file} cannot be "
         f"pushed to it: give the task a pool of its own with @sprat.task(pool=...), or move the "

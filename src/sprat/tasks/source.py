@@ -24,14 +24,15 @@ def check_function(function: Any) -> None:
         raise InvalidInput(f"{function.__qualname__} is a method: a task is a function of a module")
 
 
-def checked(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def checked(chosen: Mapping[str, Any]) -> Mapping[str, Any]:
     from sprat.config import settings
 
-    own = [name for name in ("handler", "command", "machine", "machines", "tasks") if name in given]
+    reserved = ("handler", "command", "machine", "machines", "tasks")
+    own = [name for name in reserved if name in chosen]
     if own:
         raise InvalidInput(f"a task sets {own[0]} by itself")
-    settings.changed(model.PoolSettings(), given)
-    return given
+    settings.changed(model.PoolSettings(), chosen)
+    return chosen
 
 
 def home(task: Any) -> tuple[str, str, str]:
@@ -113,9 +114,9 @@ def twin(function: Any) -> Callable[..., object]:
     parts += [f"{name}=0" if name in defaults else name for name in names[n:only]]
     if has_named:
         parts.append(f"**{names[only + has_rest]}")
-    made: Any = eval(f"lambda {', '.join(parts)}: None", {})
-    made.__qualname__ = called
-    return made  # type: ignore[no-any-return]  # it is what was just written
+    copy: Any = eval(f"lambda {', '.join(parts)}: None", {})
+    copy.__qualname__ = called
+    return copy  # type: ignore[no-any-return]  # it is what was just written
 
 
 def unwrapped(function: Any) -> Any:

@@ -72,8 +72,10 @@ def mark(url: str) -> str:
     """A short name for a store that tells nothing about it, the same after a change of password."""
     scheme, _, rest = url.partition("://")
     access, slash, path = rest.partition("/")
-    who, at, where = access.rpartition("@")
-    return _short(f"{scheme}://{who.partition(':')[0]}{at}{where}{slash}{SECRET.sub('', path)}")
+    credentials, at, where = access.rpartition("@")
+    return _short(
+        f"{scheme}://{credentials.partition(':')[0]}{at}{where}{slash}{SECRET.sub('', path)}"
+    )
 
 
 def check_reach(url: str, options: Options) -> None:
@@ -101,20 +103,20 @@ def check_reach(url: str, options: Options) -> None:
         )
 
 
-def specification(client: Any, wanted: ContainerOrder, worker_id: str) -> dict[str, Any]:
+def specification(client: Any, order: ContainerOrder, worker_id: str) -> dict[str, Any]:
     """The arguments of the SDK's create_container."""
-    options = wanted.options
-    name = wanted.name(worker_id)
-    where = {"SPRAT_PLACE": place(name, wanted.engine)}
+    options = order.options
+    name = order.name(worker_id)
+    where = {"SPRAT_PLACE": place(name, order.engine)}
     return {
         "image": options.image,
         "name": name,
         "entrypoint": list(options.command),
-        "command": ["work", wanted.pool, "--worker-id", worker_id, "--launched"],
-        "environment": {**wanted.environment, **where},
+        "command": ["work", order.pool, "--worker-id", worker_id, "--launched"],
+        "environment": {**order.environment, **where},
         "labels": {
             **options.labels,
-            **labels(wanted.url, wanted.pool),
+            **labels(order.url, order.pool),
             WORKER: worker_id,
         },
         "user": options.user,

@@ -26,7 +26,7 @@ class NoContainer(SpratError):
 
 
 class AlreadyThere(SpratError):
-    """Somebody else made it, or does with it what was asked for."""
+    """Another process made the container, or does with it what was asked for."""
 
 
 class Container(Record):
@@ -42,12 +42,12 @@ class Engine:
     def __init__(self, host: str | None) -> None:
         self._sdk = _sdk()
         self._host = host
-        given = {"base_url": host} if host else {}
-        given = {**self._sdk.utils.kwargs_from_env(), **given}
-        self._address = given.get("base_url", "the usual address")
+        address = {"base_url": host} if host else {}
+        address = {**self._sdk.utils.kwargs_from_env(), **address}
+        self._address = address.get("base_url", "the usual address")
         self._client: Any = None
         self._client = self._tried(
-            lambda: self._sdk.APIClient(**given, version="auto", timeout=TIMEOUT_SECONDS)
+            lambda: self._sdk.APIClient(**address, version="auto", timeout=TIMEOUT_SECONDS)
         )
 
     def __enter__(self) -> Self:
@@ -83,52 +83,52 @@ class Engine:
 
     def _pulled(self, image: str) -> None:
         repository, tag = self._sdk.utils.parse_repository_tag(image)
-        said = self._client.pull(repository, tag=tag or "latest", stream=True, decode=True)
-        for line in said:  # an error may come late
+        events = self._client.pull(repository, tag=tag or "latest", stream=True, decode=True)
+        for line in events:  # an error may come late
             if "error" in line:
                 raise SpratError(_one_line(line["error"]))
 
     # -- containers -----------------------------------------------------------------------------
 
-    def create(self, wanted: containers.ContainerOrder, worker_id: str) -> None:
-        given = containers.specification(self._client, wanted, worker_id)
-        self._tried(lambda: self._client.create_container(**given))
+    def create(self, order: containers.ContainerOrder, worker_id: str) -> None:
+        specification = containers.specification(self._client, order, worker_id)
+        self._tried(lambda: self._client.create_container(**specification))
 
     def start(self, name: str) -> None:
         self._tried(lambda: self._client.start(name))
 
     def list(self, url: str, pool: str) -> list[Container]:
         """Every container of this pool, whatever has become of it."""
-        wanted = [f"{label}={value}" for label, value in containers.labels(url, pool).items()]
-        wanted.append(containers.WORKER)
-        found = self._tried(lambda: self._client.containers(all=True, filters={"label": wanted}))
+        labels = [f"{label}={value}" for label, value in containers.labels(url, pool).items()]
+        labels.append(containers.WORKER)
+        rows = self._tried(lambda: self._client.containers(all=True, filters={"label": labels}))
         return [
             Container(
-                name=one["Names"][0].lstrip("/"),
-                worker_id=one["Labels"][containers.WORKER],
-                state=one["State"],
-                created_at=float(one["Created"]),
+                name=row["Names"][0].lstrip("/"),
+                worker_id=row["Labels"][containers.WORKER],
+                state=row["State"],
+                created_at=float(row["Created"]),
             )
-            for one in found
-            if one["Names"]  # none: it is being removed
+            for row in rows
+            if row["Names"]  # none: it is being removed
         ]
 
     def look(self, name: str) -> dict[str, Any]:
         """The state of one container: Status, ExitCode, OOMKilled, Error; nothing: it is gone."""
         try:
-            seen = self._tried(lambda: self._client.inspect_container(name))
+            container = self._tried(lambda: self._client.inspect_container(name))
         except NoContainer:
             return {}
-        state: dict[str, Any] = seen["State"]
+        state: dict[str, Any] = container["State"]
         return state
 
     def last_words(self, name: str) -> str:
         """The end of what it wrote; nothing when the engine keeps no logs."""
         try:
-            said = self._tried(lambda: self._client.logs(name, tail=LOG_LINES))
+            log = self._tried(lambda: self._client.logs(name, tail=LOG_LINES))
         except SpratError:
             return ""
-        return str(said.decode("utf-8", "replace")).strip()[-LOG_CHARS:]
+        return str(log.decode("utf-8", "replace")).strip()[-LOG_CHARS:]
 
     def remove(self, name: str) -> None:
         self._somehow(lambda: self._client.remove_container(name, force=False, v=True))
@@ -140,7 +140,7 @@ class Engine:
         self._somehow(lambda: self._client.unpause(name))
 
     def _somehow(self, call: Callable[[], object]) -> None:
-        """Done, by us or by somebody else."""
+        """Done, by this process or by another."""
         try:
             self._tried(call)
         except (NoContainer, AlreadyThere):
@@ -176,12 +176,12 @@ def _sdk() -> Any:
 
 def _cause(error: BaseException) -> str:
     """What is at the bottom of it: libraries wrap a refused connection four times."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError) and seen.strerror:
-            return seen.strerror
-        inner = [part for part in seen.args if isinstance(part, BaseException)]
-        seen = inner[0] if inner else seen.__cause__ or seen.__context__
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        inner = [part for part in cause.args if isinstance(part, BaseException)]
+        cause = inner[0] if inner else cause.__cause__ or cause.__context__
     return _one_line(str(error))
 
 

@@ -62,8 +62,8 @@ class DockerLauncher(RemoteLauncher):
 
 
 def _options(settings: PoolSettings) -> Options:
-    made: Options = option_checks.options("docker", settings.launcher_options)
-    return made
+    options: Options = option_checks.options("docker", settings.launcher_options)
+    return options
 
 
 def _engine(options: Options) -> Engine:
@@ -72,14 +72,14 @@ def _engine(options: Options) -> Engine:
     return Engine(options.host)
 
 
-def _start(engine: Engine, wanted: ContainerOrder, worker_id: str) -> None:
+def _start(engine: Engine, order: ContainerOrder, worker_id: str) -> None:
     """Make and start one container. The name says whose it is: a second one cannot be made, but
-    one that was made and not started, because somebody was killed in between, is started."""
+    one that was made and not started, because its maker was killed in between, is started."""
     from sprat.launchers.docker.engine import AlreadyThere
 
-    name = wanted.name(worker_id)
+    name = order.name(worker_id)
     try:
-        _create(engine, wanted, worker_id)
+        _create(engine, order, worker_id)
     except AlreadyThere:
         if engine.look(name).get("Status") != "created":
             return
@@ -90,16 +90,16 @@ def _start(engine: Engine, wanted: ContainerOrder, worker_id: str) -> None:
         raise
 
 
-def _create(engine: Engine, wanted: ContainerOrder, worker_id: str) -> None:
+def _create(engine: Engine, order: ContainerOrder, worker_id: str) -> None:
     from sprat.launchers.docker.engine import NoImage
 
-    options = wanted.options
+    options = order.options
     try:
-        engine.create(wanted, worker_id)
+        engine.create(order, worker_id)
     except NoImage:
         if options.pull == "never":
             raise SpratError(
                 f"the engine has no image {options.image}, and pull is never: load it there"
             ) from None
         engine.pull(options.image)
-        engine.create(wanted, worker_id)
+        engine.create(order, worker_id)

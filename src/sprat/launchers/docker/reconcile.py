@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OVER = ("exited", "dead")
 # A container so young may belong to a worker that was reserved after the workers were listed.
 YOUNG_SECONDS = 5.0
-# A worker that ended so long ago and still runs is stuck: its result would be refused anyway.
+# A worker that ended this long ago and still runs is stuck: its result would be refused anyway.
 STRAY_SECONDS = 60.0
 
 
@@ -43,24 +43,24 @@ def tend(
     stop_seconds: float,
 ) -> dict[str, str]:
     """Who of these live workers is gone, and why."""
-    found = engine.list(url, pool)
+    containers = engine.list(url, pool)
     live = {worker.worker_id for worker in workers}
-    over = [one for one in found if one.state in OVER]
-    gone = {one.worker_id: _why(engine, one) for one in over if one.worker_id in live}
+    over = [c for c in containers if c.state in OVER]
+    gone = {c.worker_id: _why(engine, c) for c in over if c.worker_id in live}
     now = time.time()
-    for one in over:
-        if one.worker_id not in live and now - one.created_at > YOUNG_SECONDS:
-            _clear(engine, one)
-    there = {one.worker_id for one in found}
-    gone |= _missing(engine, pool, [one for one in workers if one.worker_id not in there])
-    leftover = [one for one in found if one.state not in OVER and one.worker_id not in live]
-    for stray in _strays(url, pool, [one for one in leftover if _is_old(one, now)]):
+    for container in over:
+        if container.worker_id not in live and now - container.created_at > YOUNG_SECONDS:
+            _clear(engine, container)
+    existing = {container.worker_id for container in containers}
+    gone |= _missing(engine, pool, [w for w in workers if w.worker_id not in existing])
+    leftover = [c for c in containers if c.state not in OVER and c.worker_id not in live]
+    for stray in _strays(url, pool, [c for c in leftover if _is_old(c, now)]):
         _end(engine, stray, stop_seconds)
     return gone
 
 
 def _clear(engine: Engine, container: Container) -> None:
-    """Remove what is left. One that an engine cannot get rid of keeps nobody from the others."""
+    """Remove what is left. A container that the engine cannot remove does not keep the others."""
     try:
         engine.remove(container.name)
     except SpratError as error:
@@ -79,12 +79,12 @@ def _why(engine: Engine, container: Container) -> str:
         how = f"its container was ended by signal {code - 128}"
     else:
         how = f"its container exited with code {code}"
-    said = (state.get("Error"), engine.last_words(container.name))
-    return "\n".join((how, *(part for part in said if part)))
+    details = (state.get("Error"), engine.last_words(container.name))
+    return "\n".join((how, *(part for part in details if part)))
 
 
 def _missing(engine: Engine, pool: str, workers: Sequence[model.WorkerRecord]) -> dict[str, str]:
-    """Those who came to work in a container of this engine which somebody removed since."""
+    """The workers that registered from a container of this engine that was removed since."""
     came = [worker for worker in workers if worker.status != model.STARTING]
     if not came:
         return {}
@@ -107,7 +107,7 @@ def _strays(url: str, pool: str, containers: Sequence[Container]) -> list[Stray]
         return []
     from sprat.store.open_store import open_store
 
-    found = []
+    strays = []
     with open_store(url) as store:
         now = store.pool(pool).observe().now
         for container in containers:
@@ -116,8 +116,8 @@ def _strays(url: str, pool: str, containers: Sequence[Container]) -> list[Stray]
                 continue
             seconds = now - max(worker.last_heartbeat, worker.started_at) if worker else now
             if seconds > STRAY_SECONDS:
-                found.append(Stray(container=container, seconds=seconds))
-    return found
+                strays.append(Stray(container=container, seconds=seconds))
+    return strays
 
 
 def _end(engine: Engine, stray: Stray, stop_seconds: float) -> None:

@@ -72,9 +72,9 @@ class Cluster:
 
     def create(self, kind: ObjectKind, manifest: Mapping[str, Any]) -> bool:
         """False when there is one of that name already."""
-        made = _resource(kind)(manifest)
+        resource = _resource(kind)(manifest)
         try:
-            self._do("create", kind, lambda: self._client.create(made))
+            self._do("create", kind, lambda: self._client.create(resource))
         except Refused as refusal:
             if refusal.code == 409:
                 return False
@@ -82,8 +82,8 @@ class Cluster:
         return True
 
     def get(self, kind: ObjectKind, name: str) -> dict[str, Any]:
-        found = self._do("get", kind, lambda: self._client.get(_resource(kind), name))
-        return dict(found)
+        resource = self._do("get", kind, lambda: self._client.get(_resource(kind), name))
+        return dict(resource)
 
     def list(
         self,
@@ -95,7 +95,7 @@ class Cluster:
         chosen: dict[str, Any] = {"labels": dict(labels or {}), "fields": dict(fields or {})}
 
         def read() -> list[dict[str, Any]]:
-            return [dict(one) for one in self._client.list(_resource(kind), **chosen)]
+            return [dict(resource) for resource in self._client.list(_resource(kind), **chosen)]
 
         return self._do("list", kind, read)
 
@@ -132,15 +132,17 @@ class Cluster:
 
     def _refusal(self, error: ApiError, verb: str, kind: ObjectKind) -> Refused:
         code = error.status.code or 0
-        said = _one_line(error.status.message or error.status.reason or f"code {code}")
-        what = f"{verb} {kind.resource} in the namespace {self.namespace}"
+        text = _one_line(error.status.message or error.status.reason or f"code {code}")
+        request = f"{verb} {kind.resource} in the namespace {self.namespace}"
         if code == 401:
-            why = f"the cluster does not know us (401): renew the login of {self._server}"
-        elif code == 403 and not any(words in said for words in ADMISSION):
-            why = f"the cluster does not let us {what}: grant it with a role ({said})"
+            reason = f"the cluster does not know us (401): renew the login of {self._server}"
+        elif code == 403 and not any(words in text for words in ADMISSION):
+            reason = f"the cluster does not let us {request}: grant it with a role ({text})"
         else:
-            why = f"the cluster refuses to {what}: {said.partition(' is forbidden: ')[2] or said}"
-        return Refused(why, code)
+            reason = (
+                f"the cluster refuses to {request}: {text.partition(' is forbidden: ')[2] or text}"
+            )
+        return Refused(reason, code)
 
     def __enter__(self) -> Self:
         return self
@@ -180,32 +182,32 @@ def _config(context: str | None) -> Any:
     path = named or "~/.kube/config"
     if not os.path.exists(os.path.expanduser(path)):
         raise ConfigError(f"there is no {path}: set KUBECONFIG, or run in a pod")
-    found = KubeConfig.from_file(path).get(context)
-    if found is not None and found.user is None:
-        raise ConfigError(f"the context {found.context_name} of {path} has no user")
-    return found
+    config = KubeConfig.from_file(path).get(context)
+    if config is not None and config.user is None:
+        raise ConfigError(f"the context {config.context_name} of {path} has no user")
+    return config
 
 
 def _mark(config: Any) -> str:
     """Eight letters that tell clusters apart: made of what signs its API's certificate, so that
     they are the same within the cluster and outside of it."""
     cluster = config.cluster
-    told: bytes = str(cluster.server).encode()
+    cluster_text: bytes = str(cluster.server).encode()
     if cluster.certificate_auth_data:
         import base64
 
-        told = base64.b64decode(cluster.certificate_auth_data)
+        cluster_text = base64.b64decode(cluster.certificate_auth_data)
     elif cluster.certificate_auth:
         with open(config.abs_file(cluster.certificate_auth), "rb") as file:
-            told = file.read()
-    return hashlib.sha256(b"".join(told.split())).hexdigest()[:8]
+            cluster_text = file.read()
+    return hashlib.sha256(b"".join(cluster_text.split())).hexdigest()[:8]
 
 
 def _why(error: Exception) -> str:
-    said = _one_line(str(error))
+    text = _one_line(str(error))
     if isinstance(error, KeyError):
-        return f"the kubeconfig has no {said}"
-    return said or type(error).__name__
+        return f"the kubeconfig has no {text}"
+    return text or type(error).__name__
 
 
 def _one_line(text: str) -> str:

@@ -1,7 +1,7 @@
 """Workers as the pods of a Deployment of yours: only its scale is ours to set.
 
-Any of its pods takes any place that a pass made (see seat.py), so what counts is how many there
-are. Kubernetes chooses which pods go when the scale is lowered, so it is lowered only by as many as
+Any of its pods serves any reservation (see standby_worker.py), so only their number counts.
+Kubernetes chooses which pods go when the scale is lowered, so it is lowered only by as many as
 have nothing to do and are not ready: those go first in every version. Where it heeds deletion
 costs (1.22 and later) they say the same. Should it choose wrongly all the same, the pod drains.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
 BUSY, IDLE, UNSEATED = "1000", "100", "-100"
-TRIES = 5  # somebody else changed the Deployment meanwhile; then it is left to the next pass
+TRIES = 5  # another process changed the Deployment meanwhile; then the next pass does it
 
 
 class DeploymentChange(Record):
@@ -50,18 +50,18 @@ def fit(
     """Set the scale to the workers that there are and that shall come; who will not, and why."""
     name = str(options.deployment)
     for _ in range(TRIES):
-        found = cluster.get(DEPLOYMENT, name)
-        workers = live()  # after the Deployment: whoever reserves more from now on changes it too
-        pods = cluster.list(POD, labels=found["spec"]["selector"].get("matchLabels", {}))
+        deployment = cluster.get(DEPLOYMENT, name)
+        workers = live()  # read after the Deployment: a pass that reserves more changes it
+        pods = cluster.list(POD, labels=deployment["spec"]["selector"].get("matchLabels", {}))
         mine = [worker for worker in workers if is_for(worker, options.group)]
-        made = plan(found, pods, mine, now=now, deadline=deadline)
+        change = plan(deployment, pods, mine, now=now, deadline=deadline)
         try:
-            _carry_out(cluster, found, pods, made)
+            _carry_out(cluster, deployment, pods, change)
         except Refused as refusal:
             if refusal.code == 409:
                 continue
             raise
-        return dict(made.gone)
+        return dict(change.gone)
     return {}
 
 
@@ -69,9 +69,9 @@ def check_group(launched: Sequence[model.WorkerRecord], group: str | None) -> No
     """Refuse places that no pod of the Deployment would take."""
     for worker in launched:
         if not is_for(worker, group):
-            meant = ", ".join(worker.capabilities) or "no machine group"
+            groups = ", ".join(worker.capabilities) or "no machine group"
             raise InvalidInput(
-                f"these workers are for {meant}, the Deployment's pods are for "
+                f"these workers are for {groups}, the Deployment's pods are for "
                 f"{group or 'none'}: set launcher_options.group, and --group of its pods"
             )
 
@@ -84,10 +84,10 @@ def plan(
     now: float,
     deadline: float,
 ) -> DeploymentChange:
-    there = {_name(pod): pod for pod in pods if _counts(pod)}
+    existing = {_name(pod): pod for pod in pods if _counts(pod)}
     at_work = {_place(w): w for w in workers if w.status != model.STARTING}
-    seated = {name: at_work[name] for name in there if name in at_work}
-    unseated = {name: pod for name, pod in there.items() if name not in seated}
+    seated = {name: at_work[name] for name in existing if name in at_work}
+    unseated = {name: pod for name, pod in existing.items() if name not in seated}
     gone = {
         at_work[name].worker_id: reasons.fate(pod).reason
         for name, pod in ((_name(pod), pod) for pod in pods)
@@ -95,17 +95,17 @@ def plan(
     }
     starting = [w for w in workers if w.status == model.STARTING]
     replicas = int(deployment["spec"].get("replicas", 1))
-    missing = max(0, replicas - len(there))
+    missing = max(0, replicas - len(existing))
     troubles = _troubles(deployment, unseated, missing, now=now, deadline=deadline)
     hopeful = len(unseated) + missing - len(troubles)
     hopeless = min(len(troubles), max(0, len(starting) - hopeful))
     if hopeless:
         last = starting[-hopeless:]
         gone |= {w.worker_id: why for w, why in zip(last, troubles, strict=False)}
-    wanted = len(starting) - hopeless + len(seated)
+    required = len(starting) - hopeless + len(seated)
     removable = missing + sum(not _is_ready(pod) for pod in unseated.values())
     return DeploymentChange(
-        replicas=max(wanted, replicas - removable),
+        replicas=max(required, replicas - removable),
         costs={**dict.fromkeys(unseated, UNSEATED), **{n: _cost(w) for n, w in seated.items()}},
         gone=gone,
     )
@@ -115,34 +115,34 @@ def _troubles(
     deployment: Mapping[str, Any], unseated: Pods, missing: int, *, now: float, deadline: float
 ) -> list[str]:
     """Why pods do not come, a reason for each of them."""
-    found = []
+    troubles = []
     for pod in unseated.values():
         fate = reasons.fate(pod)
         overdue = fate.state == reasons.WAITING and age(pod, now) >= deadline
         if fate.state == reasons.STUCK or overdue:
-            found.append(fate.reason)
+            troubles.append(fate.reason)
     for condition in deployment.get("status", {}).get("conditions", []):
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
-            said = " ".join(str(condition.get("message", "no pod may be made")).split())
-            found += [said.partition(" is forbidden: ")[2] or said] * missing
-    return found
+            message = " ".join(str(condition.get("message", "no pod may be made")).split())
+            troubles += [message.partition(" is forbidden: ")[2] or message] * missing
+    return troubles
 
 
 def _carry_out(
     cluster: Cluster,
     deployment: Mapping[str, Any],
     pods: Sequence[Mapping[str, Any]],
-    made: DeploymentChange,
+    change: DeploymentChange,
 ) -> None:
     now = int(deployment["spec"].get("replicas", 1))
-    if made.replicas == now:
+    if change.replicas == now:
         return
-    if made.replicas < now:
+    if change.replicas < now:
         for pod in pods:
-            _set_cost(cluster, pod, made.costs.get(_name(pod)))
+            _set_cost(cluster, pod, change.costs.get(_name(pod)))
     version = deployment["metadata"]["resourceVersion"]
-    change = {"metadata": {"resourceVersion": version}, "spec": {"replicas": made.replicas}}
-    cluster.patch(SCALE, _name(deployment), change)
+    patch = {"metadata": {"resourceVersion": version}, "spec": {"replicas": change.replicas}}
+    cluster.patch(SCALE, _name(deployment), patch)
 
 
 def _set_cost(cluster: Cluster, pod: Mapping[str, Any], cost: str | None) -> None:
@@ -171,8 +171,8 @@ def _cost(worker: model.WorkerRecord) -> str:
     return BUSY if worker.claims else IDLE
 
 
-def _name(made: Mapping[str, Any]) -> str:
-    return str(made["metadata"]["name"])
+def _name(resource: Mapping[str, Any]) -> str:
+    return str(resource["metadata"]["name"])
 
 
 def _place(worker: model.WorkerRecord) -> str:

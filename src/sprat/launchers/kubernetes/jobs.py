@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sprat.launchers.kubernetes.client import Cluster
 
 REFUSED = {"involvedObject.kind": "Job", "reason": "FailedCreate"}
-LINGERS_SECONDS = 5.0  # so long a Job may take to make its pod before the events are asked
+LINGERS_SECONDS = 5.0  # a Job may take this long to make its pod before its events are read
 
 
 def job(order: PodOrder, worker_id: str) -> dict[str, Any]:
@@ -50,27 +50,27 @@ def without_pods(
     have = {label(pod) for pod in pods}
     waiting = {name_of(w.worker_id): w.worker_id for w in workers if w.status == model.STARTING}
     bare = {
-        label(one)
-        for one in jobs
-        if label(one) in waiting and label(one) not in have and age(one, now) >= LINGERS_SECONDS
+        label(job)
+        for job in jobs
+        if label(job) in waiting and label(job) not in have and age(job, now) >= LINGERS_SECONDS
     }
     if not bare:
         return {}
-    said: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for event in cluster.list(EVENT, fields=REFUSED):
         name = str(event.get("involvedObject", {}).get("name", ""))
         if name in bare:
-            said[name] = str(event.get("message", "no pod may be made for its Job"))
-    return {waiting[name]: " ".join(why.split()) for name, why in said.items()}
+            reasons[name] = str(event.get("message", "no pod may be made for its Job"))
+    return {waiting[name]: " ".join(why.split()) for name, why in reasons.items()}
 
 
 def finished(jobs: Sequence[Mapping[str, Any]], ttl_seconds: float, now: float) -> list[str]:
     """Jobs whose time is over where the cluster does not see to it itself."""
-    done = []
-    for one in jobs:
-        for condition in one.get("status", {}).get("conditions", []):
+    names = []
+    for job in jobs:
+        for condition in job.get("status", {}).get("conditions", []):
             if condition.get("type") in ("Complete", "Failed") and condition["status"] == "True":
                 ended = moment(condition.get("lastTransitionTime"), now)
-                if now - ended >= ttl_seconds and not one["metadata"].get("deletionTimestamp"):
-                    done.append(label(one))
-    return done
+                if now - ended >= ttl_seconds and not job["metadata"].get("deletionTimestamp"):
+                    names.append(label(job))
+    return names

@@ -54,8 +54,8 @@ class KubernetesLauncher(RemoteLauncher):
 
 
 def _options(settings: PoolSettings) -> modes.Options:
-    made: modes.Options = option_checks.options(settings.launcher, settings.launcher_options)
-    return made
+    options: modes.Options = option_checks.options(settings.launcher, settings.launcher_options)
+    return options
 
 
 def _cluster(options: modes.Options) -> Cluster:
@@ -84,8 +84,8 @@ def _order(cluster: Cluster, url: str, pool: str, options: modes.Options) -> Pod
 def _owner(cluster: Cluster, name: str) -> dict[str, Any]:
     from sprat.launchers.kubernetes.client import DEPLOYMENT
 
-    found = cluster.get(DEPLOYMENT, name)
-    uid = found["metadata"]["uid"]
+    deployment = cluster.get(DEPLOYMENT, name)
+    uid = deployment["metadata"]["uid"]
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": uid}
 
 
@@ -114,7 +114,7 @@ def _tend(
     options, now = _options(settings), time.time()
     labels = {names.POOL: names.label_of(pool)}
     ours = {**labels, names.STORE: names.store_mark(url)}
-    made = cluster.list(JOB, labels=ours) if options.mode == modes.JOB else []
+    job_list = cluster.list(JOB, labels=ours) if options.mode == modes.JOB else []
     pods = cluster.list(POD, labels=labels)
     verdict = reconcile.judge(
         reconcile.Situation(
@@ -130,10 +130,10 @@ def _tend(
     )
     gone, delete = dict(verdict.gone), set(verdict.delete)
     if options.mode == modes.JOB:
-        refused = jobs.without_pods(cluster, made, pods, workers, now)
+        refused = jobs.without_pods(cluster, job_list, pods, workers, now)
         gone |= refused
         delete.update(names.name_of(worker_id) for worker_id in refused)
-        delete.update(jobs.finished(made, options.ttl_seconds, now))
+        delete.update(jobs.finished(job_list, options.ttl_seconds, now))
     for name in sorted(delete):
         cluster.delete(JOB if options.mode == modes.JOB else POD, name)
     return gone

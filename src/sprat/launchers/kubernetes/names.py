@@ -39,8 +39,8 @@ def store_mark(url: str) -> str:
     """Letters that tell stores apart; nothing of a password goes into them."""
     before, _, query = url.partition("?")
     scheme, _, rest = before.partition("://")
-    kept = [part for part in query.split("&") if part and "password" not in part.partition("=")[0]]
-    return _digest(f"{scheme}://{rest.rpartition('@')[2]}?{'&'.join(kept)}")
+    parts = [part for part in query.split("&") if part and "password" not in part.partition("=")[0]]
+    return _digest(f"{scheme}://{rest.rpartition('@')[2]}?{'&'.join(parts)}")
 
 
 def has_password(url: str) -> bool:

@@ -41,7 +41,7 @@ class PodOrder(Record):
     options: Options
     namespace: str
     mark: str  # of the cluster
-    owner: Mapping[str, Any] | None = None  # who is deleted takes them along
+    owner: Mapping[str, Any] | None = None  # Kubernetes deletes the pods with it
     has_key: bool = False  # whether we use an API key ourselves
     allows_http: bool = False  # whether we may use http:// outside this machine ourselves
 
@@ -59,22 +59,22 @@ def pod(order: PodOrder, worker_id: str) -> dict[str, Any]:
 def pod_template_of(order: PodOrder, worker_id: str) -> dict[str, Any]:
     """Metadata and spec of one worker's pod, without its name."""
     options = order.options
-    given = dict(options.template.get("spec", {}))
+    base = dict(options.template.get("spec", {}))
     spec = {
         "terminationGracePeriodSeconds": int(options.grace_seconds),
         "automountServiceAccountToken": options.service_account is not None,
         "enableServiceLinks": False,  # a Service of ours would become variables with our names
-        **given,
+        **base,
         "restartPolicy": "Never",
-        "securityContext": {**POD_SECURITY, **given.get("securityContext", {})},
+        "securityContext": {**POD_SECURITY, **base.get("securityContext", {})},
     }
     if options.service_account is not None:
         spec["serviceAccountName"] = options.service_account
     if options.host_network:
         spec["hostNetwork"] = True
     if options.node_selector:
-        spec["nodeSelector"] = {**given.get("nodeSelector", {}), **options.node_selector}
-    containers = [dict(one) for one in given.get("containers", [])] or [{}]
+        spec["nodeSelector"] = {**base.get("nodeSelector", {}), **options.node_selector}
+    containers = [dict(container) for container in base.get("containers", [])] or [{}]
     place = pod_template.worker_of(options.template) or 0
     containers[place] = _container(order, worker_id, containers[place], spec)
     return {"metadata": _metadata(order, worker_id), "spec": {**spec, "containers": containers}}
@@ -119,44 +119,44 @@ def check_reach(order: PodOrder) -> None:
 
 
 def _metadata(order: PodOrder, worker_id: str) -> dict[str, Any]:
-    given = order.options.template.get("metadata", {})
-    theirs = {**given.get("labels", {}), **order.options.labels}
+    base = order.options.template.get("metadata", {})
+    theirs = {**base.get("labels", {}), **order.options.labels}
     metadata = {"labels": {**theirs, **labels(order, worker_id)}}
-    if given.get("annotations"):
-        metadata["annotations"] = dict(given["annotations"])
+    if base.get("annotations"):
+        metadata["annotations"] = dict(base["annotations"])
     return metadata
 
 
 def _container(
-    order: PodOrder, worker_id: str, given: Mapping[str, Any], spec: Mapping[str, Any]
+    order: PodOrder, worker_id: str, base: Mapping[str, Any], spec: Mapping[str, Any]
 ) -> dict[str, Any]:
     options = order.options
-    made = {
+    container = {
         "name": pod_template.OURS,
         "terminationMessagePolicy": "FallbackToLogsOnError",  # the last lines come with the status
-        **given,
+        **base,
         "command": ["sprat", "work", order.pool, "--worker-id", worker_id, "--launched"],
-        "env": _env(order, given.get("env", [])),
-        "securityContext": {**CONTAINER_SECURITY, **given.get("securityContext", {})},
+        "env": _env(order, base.get("env", [])),
+        "securityContext": {**CONTAINER_SECURITY, **base.get("securityContext", {})},
     }
-    made.pop("args", None)
+    container.pop("args", None)
     if not spec.get("shareProcessNamespace") and not spec.get("hostPID"):
         grace = int(spec["terminationGracePeriodSeconds"])
         hook = {"exec": {"command": ["/bin/sh", "-c", before_stop(grace)]}}
-        made["lifecycle"] = {"preStop": hook, **given.get("lifecycle", {})}
+        container["lifecycle"] = {"preStop": hook, **base.get("lifecycle", {})}
     if options.image:
-        made["image"] = options.image
+        container["image"] = options.image
     if options.image_pull_policy is not None:
-        made["imagePullPolicy"] = options.image_pull_policy
+        container["imagePullPolicy"] = options.image_pull_policy
     if options.secret is not None:
         source = {"secretRef": {"name": options.secret}}
-        made["envFrom"] = [*given.get("envFrom", []), source]
-    if resources := _resources(options, given.get("resources", {})):
-        made["resources"] = resources
-    return made
+        container["envFrom"] = [*base.get("envFrom", []), source]
+    if resources := _resources(options, base.get("resources", {})):
+        container["resources"] = resources
+    return container
 
 
-def _env(order: PodOrder, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _env(order: PodOrder, extra: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Theirs, and ours under the names that are ours."""
     secret = order.options.secret
     ours: list[dict[str, Any]] = [
@@ -172,8 +172,8 @@ def _env(order: PodOrder, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
     if order.allows_http:
         ours.append({"name": "SPRAT_ALLOW_HTTP", "value": "1"})
-    names = {one["name"] for one in ours}
-    return [*(one for one in given if one.get("name") not in names), *ours]
+    names = {variable["name"] for variable in ours}
+    return [*(variable for variable in extra if variable.get("name") not in names), *ours]
 
 
 def place(mark: str, namespace: str, name: str) -> str:
@@ -181,12 +181,12 @@ def place(mark: str, namespace: str, name: str) -> str:
     return f"{mark}/{namespace}/{name}"
 
 
-def _resources(options: Options, given: Mapping[str, Any]) -> dict[str, Any]:
-    asked = {"cpu": options.cpu, "memory": options.memory}
+def _resources(options: Options, base: Mapping[str, Any]) -> dict[str, Any]:
+    requests = {"cpu": options.cpu, "memory": options.memory}
     limits = {"cpu": options.cpu_limit, "memory": options.memory_limit}
-    made = dict(given)
-    for key, wanted in (("requests", asked), ("limits", limits)):
-        merged = {**given.get(key, {}), **{k: str(v) for k, v in wanted.items() if v is not None}}
+    resources = dict(base)
+    for key, amounts in (("requests", requests), ("limits", limits)):
+        merged = {**base.get(key, {}), **{k: str(v) for k, v in amounts.items() if v is not None}}
         if merged:
-            made[key] = merged
-    return made
+            resources[key] = merged
+    return resources

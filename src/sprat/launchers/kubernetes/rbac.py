@@ -32,10 +32,10 @@ def rules(
     mode: str, *, deployment: str | None = None, owner: str | None = None
 ) -> list[dict[str, Any]]:
     """The rules of a Role; rights on Deployments are on the named one only."""
-    found = [_rule(*need, named=deployment) for need in NEEDS[mode]]
+    rules = [_rule(*need, named=deployment) for need in NEEDS[mode]]
     if owner is not None:
-        found.append(_rule(*OWNER, named=owner))
-    return found
+        rules.append(_rule(*OWNER, named=owner))
+    return rules
 
 
 def _rule(

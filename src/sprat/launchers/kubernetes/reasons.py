@@ -14,7 +14,7 @@ STUCK = "stuck"  # will not come, however long one waits
 RUNNING = "running"
 FINISHED = "finished"
 
-# Why a container does not start: somebody has to change something, or the next try may do better.
+# Why a container does not start: a person has to change something, or the next try may do better.
 STUCK_BECAUSE = {
     *("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"),
     *("ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"),
@@ -101,8 +101,8 @@ def _last_lines(printed: object) -> str:
 
 
 def _told(why: str, message: object) -> str:
-    said = " ".join(str(message or "").split())
-    return f"{why}: {said}" if said else why
+    text = " ".join(str(message or "").split())
+    return f"{why}: {text}" if text else why
 
 
 def _short(reason: str) -> str:

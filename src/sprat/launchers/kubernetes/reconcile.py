@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-LEFT_BEHIND_SECONDS = 120.0  # no two clocks are this far apart, and no pass takes so long
+LEFT_BEHIND_SECONDS = 120.0  # no two clocks are this far apart, and no pass takes this long
 EARLY_SECONDS = 2.0  # a deadline is told with its reason before the reaper tells it without
 
 
@@ -43,21 +43,21 @@ class PodChanges(Record):
     delete: tuple[str, ...]  # names, as in the label
 
 
-def judge(seen: Situation) -> PodChanges:
+def judge(situation: Situation) -> PodChanges:
     # Of two pods of one Job, the one that has not ended.
-    pods = {label(pod): pod for pod in sorted(seen.pods, key=_has_ended, reverse=True)}
-    workers = {name_of(worker.worker_id): worker for worker in seen.workers}
+    pods = {label(pod): pod for pod in sorted(situation.pods, key=_has_ended, reverse=True)}
+    workers = {name_of(worker.worker_id): worker for worker in situation.workers}
     gone: dict[str, str] = {}
     delete: list[str] = []
     for name, pod in pods.items():
         worker = workers.get(name)
-        why = None if worker is None else _why_gone(seen, pod)
+        why = None if worker is None else _why_gone(situation, pod)
         if worker is not None and why is not None:
             gone[worker.worker_id] = why
-        if _is_ours(seen, pod) and _is_litter(seen, pod, worker, why):
+        if _is_ours(situation, pod) and _is_litter(situation, pod, worker, why):
             delete.append(name)
     for name, worker in workers.items():
-        if name not in pods and _was_here(seen, worker):
+        if name not in pods and _was_here(situation, worker):
             gone[worker.worker_id] = "its pod is gone: somebody deleted it, or its node was lost"
     return PodChanges(gone=gone, delete=tuple(delete))
 
@@ -70,8 +70,8 @@ def label(pod: Mapping[str, Any]) -> str:
     return str(pod["metadata"].get("labels", {}).get(WORKER, ""))
 
 
-def age(made: Mapping[str, Any], now: float) -> float:
-    return now - moment(made["metadata"].get("creationTimestamp"), now)
+def age(resource: Mapping[str, Any], now: float) -> float:
+    return now - moment(resource["metadata"].get("creationTimestamp"), now)
 
 
 def moment(text: object, otherwise: float) -> float:
@@ -81,44 +81,45 @@ def moment(text: object, otherwise: float) -> float:
     return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
 
 
-def _why_gone(seen: Situation, pod: Mapping[str, Any]) -> str | None:
+def _why_gone(situation: Situation, pod: Mapping[str, Any]) -> str | None:
     """Why the live worker of this pod does not live, or will never come to work."""
-    found = reasons.fate(pod)
-    if found.state in (reasons.FINISHED, reasons.STUCK):
-        return found.reason
-    waits = found.state == reasons.WAITING
-    patience = max(seen.start_deadline_seconds - EARLY_SECONDS, seen.start_deadline_seconds / 2)
-    return found.reason if waits and age(pod, seen.now) >= patience else None
+    fate = reasons.fate(pod)
+    if fate.state in (reasons.FINISHED, reasons.STUCK):
+        return fate.reason
+    waits = fate.state == reasons.WAITING
+    deadline = situation.start_deadline_seconds
+    patience = max(deadline - EARLY_SECONDS, deadline / 2)
+    return fate.reason if waits and age(pod, situation.now) >= patience else None
 
 
 def _is_litter(
-    seen: Situation, pod: Mapping[str, Any], worker: model.WorkerRecord | None, why: str | None
+    situation: Situation, pod: Mapping[str, Any], worker: model.WorkerRecord | None, why: str | None
 ) -> bool:
     """Whether the pod is to be deleted: what has not ended gets its grace, and a job its end."""
     if pod["metadata"].get("deletionTimestamp"):
         return False
     if _has_ended(pod):
-        return seen.now - _ended_at(pod, seen.now) >= seen.ttl_seconds
+        return situation.now - _ended_at(pod, situation.now) >= situation.ttl_seconds
     if worker is not None:
         return why is not None
-    return age(pod, seen.now) >= LEFT_BEHIND_SECONDS
+    return age(pod, situation.now) >= LEFT_BEHIND_SECONDS
 
 
 def _ended_at(pod: Mapping[str, Any], now: float) -> float:
     ends = [
-        moment(one.get("state", {}).get("terminated", {}).get("finishedAt"), 0.0)
-        for one in pod.get("status", {}).get("containerStatuses", [])
+        moment(status.get("state", {}).get("terminated", {}).get("finishedAt"), 0.0)
+        for status in pod.get("status", {}).get("containerStatuses", [])
     ]
     return max([*ends, moment(pod["metadata"].get("creationTimestamp"), now)])
 
 
-def _is_ours(seen: Situation, pod: Mapping[str, Any]) -> bool:
-    return bool(pod["metadata"].get("labels", {}).get(STORE) == seen.store)
+def _is_ours(situation: Situation, pod: Mapping[str, Any]) -> bool:
+    return bool(pod["metadata"].get("labels", {}).get(STORE) == situation.store)
 
 
-def _was_here(seen: Situation, worker: model.WorkerRecord) -> bool:
+def _was_here(situation: Situation, worker: model.WorkerRecord) -> bool:
     """Whether a worker that is at work said that it is a pod of this cluster and namespace."""
     where = str(worker.metadata.get("place", ""))
     return worker.status != model.STARTING and where.startswith(
-        place(seen.mark, seen.namespace, "sprat-")
+        place(situation.mark, situation.namespace, "sprat-")
     )

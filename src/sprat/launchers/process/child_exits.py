@@ -1,4 +1,4 @@
-"""Sleeping until a child ended or the doorbell rang, in a process with one thread."""
+"""Sleeping until a child has ended or a wake-up has come, in a process with one thread."""
 
 from __future__ import annotations
 

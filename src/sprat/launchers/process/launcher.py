@@ -1,4 +1,4 @@
-"""Workers as local processes, forked from a *nest* (see fork_server.py): starting one."""
+"""Starts workers as processes of this machine, forked from a fork server (see fork_server.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from sprat.core.errors import InvalidInput, SpratError
 from sprat.fleet.launcher import Launcher
-from sprat.launchers.process import doorbell
+from sprat.launchers.process import wake_pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,86 +26,86 @@ ENVIRONMENT = frozenset(
     )
 )
 
-ORDER = "SPRAT_LAUNCH"  # the variable with a machine that the workers run (see machines/runtime)
+MACHINE = "SPRAT_LAUNCH"  # a machine that the workers run (see machines/runtime)
 
 
 class ProcessLauncher(Launcher):
     def launch(
         self, url: str, pool: str, settings: PoolSettings, worker_ids: Sequence[str]
     ) -> None:
-        start_nest(url, pool, settings, worker_ids)
+        start_fork_server(url, pool, settings, worker_ids)
 
     def start_pass(self, url: str, pool: str, settings: PoolSettings) -> None:
-        start_nest(url, pool, settings)
+        start_fork_server(url, pool, settings)
 
     def attend(self, url: str, pool: str, settings: PoolSettings) -> None:
-        """See to it that a process of this machine looks after the pool until its work is sure to
-        be taken: the nest that is there, or one that is started now."""
-        if not doorbell.ring(url, pool):
-            start_nest(url, pool, settings)
+        """Make sure that a process of this machine attends to the pool until its work is certain
+        to be taken: a fork server that runs already, or a new one."""
+        if not wake_pipe.wake(url, pool):
+            start_fork_server(url, pool, settings)
 
 
-class OrderedLauncher(ProcessLauncher):
+class MachineLauncher(ProcessLauncher):
     """Starts workers that run a machine (see machines/runtime) instead of their pool's
     processor."""
 
-    def __init__(self, order: str) -> None:
-        self._order = order
+    def __init__(self, machine: str) -> None:
+        self._machine = machine
 
     def launch(
         self, url: str, pool: str, settings: PoolSettings, worker_ids: Sequence[str]
     ) -> None:
-        start_nest(url, pool, settings, worker_ids, order=self._order)
+        start_fork_server(url, pool, settings, worker_ids, machine=self._machine)
 
 
-def start_nest(
+def start_fork_server(
     url: str,
     pool: str,
     settings: PoolSettings,
     worker_ids: Sequence[str] = (),
     *,
-    order: str | None = None,
+    machine: str | None = None,
 ) -> None:
-    """Start a nest in a session of its own and do not wait for it. Without ids it begins with a
-    scaling pass. The URL may hold a password, so it goes through the environment."""
+    """Start a fork server in a session of its own and do not wait for it. Without ids it begins
+    with a scaling pass. The URL may hold a password, so it goes through the environment."""
     if not url or url.startswith("memory:"):
         raise InvalidInput("workers cannot be launched for a memory store: use sqlite:///fleet.db")
     # `-m` instead takes 5 ms more
     begin = "import sys; from sprat.launchers.process.fork_server import main; sys.exit(main())"
     command = [sys.executable, "-P", "-c", begin, pool, *worker_ids]
-    bell = doorbell.open_reading(url, pool)  # held from here on: there is no moment without
+    pipe = wake_pipe.open_reading(url, pool)  # open from here on: no push finds it closed
     try:
-        run_apart(command, environment(url, settings, order), bell)
+        run_apart(command, environment(url, settings, machine), pipe)
     finally:
-        if bell >= 0:
-            os.close(bell)
+        if pipe >= 0:
+            os.close(pipe)
 
 
-def environment(url: str, settings: PoolSettings, order: str | None = None) -> dict[str, str]:
-    """What a process that works for this pool gets of ours."""
-    wanted = ENVIRONMENT.union(settings.environment)
-    kept = {k: v for k, v in os.environ.items() if k in wanted or k.startswith("SPRAT_")}
-    if url.startswith("postgres"):  # PGPASSFILE and the like say how to get in
-        kept |= {k: v for k, v in os.environ.items() if k.startswith("PG")}
-    # A nest goes to the pool's directory, and may start another one from there.
-    if kept.get("PYTHONPATH"):
-        places = kept["PYTHONPATH"].split(os.pathsep)
-        kept["PYTHONPATH"] = os.pathsep.join(os.path.abspath(place) for place in places)
+def environment(url: str, settings: PoolSettings, machine: str | None = None) -> dict[str, str]:
+    """The environment of a process that works for this pool."""
+    names = ENVIRONMENT.union(settings.environment)
+    variables = {k: v for k, v in os.environ.items() if k in names or k.startswith("SPRAT_")}
+    if url.startswith("postgres"):  # PGPASSFILE and others hold what a connection needs
+        variables |= {k: v for k, v in os.environ.items() if k.startswith("PG")}
+    # A fork server changes to the pool's directory, and may start another one from there.
+    if variables.get("PYTHONPATH"):
+        places = variables["PYTHONPATH"].split(os.pathsep)
+        variables["PYTHONPATH"] = os.pathsep.join(os.path.abspath(place) for place in places)
     for name in ("SPRAT_LOG", "SPRAT_DIRECTORY"):
-        if kept.get(name):
-            kept[name] = os.path.abspath(kept[name])
-    kept.pop(ORDER, None)  # it is for one nest, not for those that it starts
-    return {**kept, "SPRAT_URL": url, **({} if order is None else {ORDER: order})}
+        if variables.get(name):
+            variables[name] = os.path.abspath(variables[name])
+    variables.pop(MACHINE, None)  # it is for one fork server, not for those that it starts
+    return {**variables, "SPRAT_URL": url, **({} if machine is None else {MACHINE: machine})}
 
 
-BELL = 9  # the descriptor by which a nest gets its doorbell: a shell can pass on one digit
-INPUT = 8  # and a program its standard input
+PIPE = 9  # the descriptor of the wake-up pipe in a fork server: a shell can pass on one digit
+INPUT = 8  # the one of the standard input of a program
 
 
 def run_apart(
-    command: list[str], environment: dict[str, str], bell: int = -1, *, text: str = ""
+    command: list[str], environment: dict[str, str], pipe: int = -1, *, text: str = ""
 ) -> None:
-    """Start a program in a session of its own, and do not wait for it; it inherits `bell`, and
+    """Start a program in a session of its own, and do not wait for it; it inherits `pipe`, and
     reads `text` from its standard input."""
     # The shell forks and leaves at once: its starter is not left with a zombie. What a shell
     # starts like this reads from /dev/null, whatever its own standard input is.
@@ -114,9 +114,9 @@ def run_apart(
     log = _log()
     passed = []
     content = -1
-    if bell >= 0:
-        environment = {**environment, doorbell.HANDED_OVER: str(BELL)}
-        passed = [(os.POSIX_SPAWN_DUP2, bell, BELL)]
+    if pipe >= 0:
+        environment = {**environment, wake_pipe.DESCRIPTOR: str(PIPE)}
+        passed = [(os.POSIX_SPAWN_DUP2, pipe, PIPE)]
     try:
         if text:
             content = _unnamed_file(text)
@@ -132,7 +132,7 @@ def run_apart(
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),  # last: the log may be 0
             ],
             setsid=True,
-            # Whatever the caller ignores or holds back, a nest needs them all.
+            # A fork server needs every signal, whatever its starter ignores or blocks.
             setsigmask=(),
             setsigdef=(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT),
         )
@@ -156,11 +156,11 @@ def _unnamed_file(text: str) -> int:
     with tempfile.TemporaryFile() as file:
         file.write(text.encode())
         file.seek(0)
-        return fcntl.fcntl(file.fileno(), fcntl.F_DUPFD_CLOEXEC, BELL + 1)
+        return fcntl.fcntl(file.fileno(), fcntl.F_DUPFD_CLOEXEC, PIPE + 1)
 
 
 def _log() -> int:
-    """Where a process that nobody watches says what is wrong."""
+    """Where a process without a terminal writes its errors."""
     path = os.environ.get("SPRAT_LOG") or os.devnull
     try:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

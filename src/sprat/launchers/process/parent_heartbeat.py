@@ -1,8 +1,8 @@
-"""Heartbeats that a parent process sends for its workers, between the errands of a clerk.
+"""Heartbeats that a store proxy sends for the workers of its fork server, between requests.
 
 They go on while the workers' processes run. A process that is stopped or dead gets none, so its
-lease ends. A launch that is being prepared (the nest imports user code) gets them from the nest's
-process, up to the pool's start deadline.
+lease ends. While a launch is being prepared (the fork server imports user code), the process of the
+fork server stands for it, up to the pool's start deadline.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sprat.store.backend import Backend
 
-WATCH = "watch"  # an errand without an answer
+WATCH = "watch"  # a request without a reply
 PART = 0.5  # of a worker's own heartbeat: half as long, so one may be missed
 NOT_RUNNING = "TtZXx"  # stopped, traced, dead
 
@@ -29,7 +29,7 @@ class ParentHeartbeat:
         self._backend = backend
         self._parent = os.getppid()
         self._processes: Sequence[tuple[int, str]] = ()
-        self._heard = b""  # of errands
+        self._received = b""  # of requests
         self._pause = 0.0
         self._next_at = 0.0
         self._prepared_until = 0.0
@@ -49,23 +49,24 @@ class ParentHeartbeat:
         self._prepared_until = time.monotonic() + deadline
 
     def line(self, descriptor: int) -> bytes:
-        """The next errand, or nothing when the nest is gone. Heartbeats are sent meanwhile."""
-        while b"\n" not in self._heard:
+        """The next request, or nothing when the fork server is gone. Heartbeats are sent
+        meanwhile."""
+        while b"\n" not in self._received:
             if self._processes and not self._is_readable(descriptor):
-                self._beat()
+                self._send()
                 continue
             part = os.read(descriptor, 1 << 16)
             if not part:
                 return b""
-            self._heard += part
-        line, _, self._heard = self._heard.partition(b"\n")
+            self._received += part
+        line, _, self._received = self._received.partition(b"\n")
         return line + b"\n"
 
     def _is_readable(self, descriptor: int) -> bool:
         left = self._next_at - time.monotonic()
         return bool(select.select([descriptor], [], [], max(0.0, left))[0])
 
-    def _beat(self) -> None:
+    def _send(self) -> None:
         self._next_at = time.monotonic() + self._pause
         alive = [worker_id for pid, worker_id in self._processes if self._is_alive(pid)]
         if not alive:
@@ -99,10 +100,10 @@ def is_running(pid: int) -> bool:
 
 def read_line(descriptor: int) -> bytes:
     """One line, or nothing when the other side is gone."""
-    heard = b""
-    while not heard.endswith(b"\n"):
+    received = b""
+    while not received.endswith(b"\n"):
         part = os.read(descriptor, 1 << 16)
         if not part:
             return b""
-        heard += part
-    return heard
+        received += part
+    return received

@@ -1,17 +1,17 @@
-"""The clerk: the one process of a nest, besides its workers, that has the store open.
+"""The store proxy: the one child of a fork server, besides its workers, that has the store open.
 
-A nest forks, so it must not open the store itself; its clerk is a child that does, and runs the
-nest's errands there: report workers that were killed, and run the next scaling pass. It stays as
-long as there are workers: an errand then costs neither a fork nor an open, and because somebody
-always has the file open, none of the short-lived workers is the first to open it (the first one
-has to read all of SQLite's log).
+A fork server forks, so it must not open the store itself. Its store proxy does, and serves its
+requests: report workers that were killed, and run the next scaling pass. It stays as long as there
+are workers: a request then costs neither a fork nor an open, and because one process always has the
+file open, none of the short-lived workers is the first to open it (the first one has to read all of
+SQLite's log).
 
-The clerk also sends heartbeats for the nest's workers while their processes run: neither a job that
+The store proxy also sends heartbeats for the workers while their processes run: neither a job that
 keeps the interpreter busy nor an overloaded machine makes a live worker look dead. A process that
 is stopped gets none.
 
-A nest says farewell when it lets its clerk go. One that is killed does not: if work waits, its
-clerk then starts another nest, because a worker may have left a moment ago, relying on this one.
+A fork server sends CLOSE when it ends. One that is killed does not: if work waits, its store proxy
+then starts another fork server, because a worker may have left a moment ago, relying on this one.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from sprat.core import jsontext, model
 from sprat.core.errors import SpratError
 from sprat.core.record import Record
 from sprat.fleet import checker, controller_lease, policy_input
-from sprat.launchers.process import attendance
-from sprat.launchers.process.launcher import ORDER, OrderedLauncher, start_nest
+from sprat.launchers.process import attendant
+from sprat.launchers.process.launcher import MACHINE, MachineLauncher, start_fork_server
 from sprat.launchers.process.parent_heartbeat import WATCH, ParentHeartbeat, read_line
 from sprat.store.open_store import open_store
 from sprat.worker.signals import STOP_SIGNALS
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
     from sprat.store.store import Store
 
-TRIES = 2  # of an errand whose clerk was killed
-FAREWELL = b"\n"  # instead of an errand
+TRIES = 2  # of a request whose store proxy was killed
+CLOSE = b"\n"  # the request to leave
 CONTROLLER_SECONDS = 1.0  # between two looks whether a controller is alive
 
 
 class FleetState(Record):
-    """What the clerk brings back from the store."""
+    """The reply of the store proxy."""
 
     settings: model.PoolSettings
     version: int
@@ -53,35 +53,35 @@ class FleetState(Record):
 
 
 class StoreProxy:
-    """Seen from the nest. The process begins with the first errand, and with the first after
-    it was dismissed or killed."""
+    """The side of the fork server. The process begins with the first request, and with the first
+    after it was stopped or killed."""
 
     def __init__(self, url: str, pool: str, *, in_child: Callable[[], None] = lambda: None) -> None:
-        """`in_child` lets go, in the clerk's process, of what is the nest's."""
+        """`in_child` closes, in the store proxy's process, what belongs to the fork server."""
         self._url = url
         self._pool = pool
         self._in_child = in_child
         self._watched = b""  # the line that names the processes to send heartbeats for
         self._pid = 0
         self._to = self._from = -1
-        self._complaint = ""
+        self._last_error = ""
 
-    def run(
+    def request(
         self,
-        errand: Callable[..., FleetState],
+        operation: Callable[..., FleetState],
         *arguments: object,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> FleetState | None:
-        """Have an errand of this module done, and do something else meanwhile; None when it
+        """Have an operation of this module run, and do something else meanwhile; None when it
         could not be done."""
-        line = jsontext.dumps([errand.__name__, *arguments]).encode() + b"\n"
+        line = jsontext.dumps([operation.__name__, *arguments]).encode() + b"\n"
         for _ in range(TRIES):
-            sent = self._send(line)
+            is_sent = self._send(line)
             meanwhile()
-            said = sent and read_line(self._from)
-            if said:
-                return self._heard(jsontext.loads(said.decode()))
-            self.dismiss()
+            reply = is_sent and read_line(self._from)
+            if reply:
+                return self._read(jsontext.loads(reply.decode()))
+            self.stop()
         return None
 
     def watch(self, processes: Sequence[tuple[int, str]], settings: model.PoolSettings) -> None:
@@ -91,43 +91,43 @@ class StoreProxy:
         if self._pid:
             self._write(self._watched)
 
-    def _heard(self, said: Any) -> FleetState | None:
-        """Its answer; a complaint is logged once, however often the errand is tried again."""
-        if not isinstance(said, str):
-            self._complaint = ""
-            return _orders(said)
-        if said != self._complaint:
-            sys.stderr.write(f"sprat: {said}\n")
+    def _read(self, reply: Any) -> FleetState | None:
+        """The reply; an error is logged once, however often the request is tried again."""
+        if not isinstance(reply, str):
+            self._last_error = ""
+            return _fleet_state(reply)
+        if reply != self._last_error:
+            sys.stderr.write(f"sprat: {reply}\n")
             sys.stderr.flush()
-        self._complaint = said
+        self._last_error = reply
         return None
 
-    def dismiss(self) -> None:
-        """Let it close the store and leave."""
+    def stop(self) -> None:
+        """Have it close the store and leave."""
         if self._pid:
-            self._write(FAREWELL)
-            self.forget()
+            self._write(CLOSE)
+            self.close_pipes()
             try:
                 os.waitpid(self._pid, 0)
             except ChildProcessError:
                 pass  # the user's code waits for children too
             self._pid = 0
 
-    def ended(self, pid: int) -> None:
-        """The nest met this process among its workers: was it this one?"""
+    def exited(self, pid: int) -> None:
+        """A child of the fork server has ended that was no worker: it may have been this one."""
         if pid == self._pid:
-            self.forget()
+            self.close_pipes()
             self._pid = 0
 
-    def forget(self) -> None:
-        """In a worker: the clerk is not ours, and has to notice when the nest is gone."""
+    def close_pipes(self) -> None:
+        """Also in a worker: the store proxy has to notice when the fork server is gone."""
         if self._to >= 0:
             os.close(self._to)
             os.close(self._from)
             self._to = self._from = -1
 
-    def tell(self, number: int) -> None:
-        """Pass a signal on: nobody wants this nest to be followed by another."""
+    def send_signal(self, number: int) -> None:
+        """Forward a signal: after it, no other fork server is to be started."""
         if self._pid:
             try:
                 os.kill(self._pid, number)
@@ -136,7 +136,7 @@ class StoreProxy:
 
     def _send(self, line: bytes) -> bool:
         if not self._pid:
-            self._begin()
+            self._start()
         return self._write(line)
 
     def _write(self, line: bytes) -> bool:
@@ -147,12 +147,12 @@ class StoreProxy:
             return False
         return True
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         read, self._to = os.pipe()
         self._from, write = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
-            self.forget()
+            self.close_pipes()
             self._in_child()
             _serve(self._url, self._pool, read, write)
         os.close(read)
@@ -161,8 +161,8 @@ class StoreProxy:
             self._write(self._watched)
 
 
-def _orders(said: Any) -> FleetState:
-    settings, version, launch, wake_in, led = said
+def _fleet_state(reply: Any) -> FleetState:
+    settings, version, launch, wake_in, led = reply
     return FleetState(
         settings=model.PoolSettings.of(settings),
         version=version,
@@ -172,7 +172,7 @@ def _orders(said: Any) -> FleetState:
     )
 
 
-# -- errands ------------------------------------------------------------------------------------
+# -- requests -----------------------------------------------------------------------------------
 
 
 def begin(store: Store, pool: str, worker_ids: Sequence[str]) -> FleetState:
@@ -184,32 +184,32 @@ def begin(store: Store, pool: str, worker_ids: Sequence[str]) -> FleetState:
             launch=tuple(worker_ids),
             wake_in=_wake_in(store, pool, state.settings, worker_ids),
         )
-    return carry_on(store, pool, [], None)
+    return run_pass(store, pool, [], None)
 
 
-def carry_on(
+def run_pass(
     store: Store,
     pool: str,
-    gone: Sequence[tuple[str, str]],
+    exits: Sequence[tuple[str, str]],
     version: int | None,
-    order: str | None = None,
+    machine: str | None = None,
     ours: Sequence[str] = (),
     called_ago: float = 0.0,
     led: int = 0,
 ) -> FleetState:
-    """Report the dead, and run a scaling pass, unless a controller does that. If the pool's
-    settings changed, this nest has the wrong code for new workers: another one is started for
-    them. A nest that runs a machine keeps to the maximum that it was launched with."""
-    report(store, pool, gone)
+    """Report the exits, and run a scaling pass, unless a controller does that. If the pool's
+    settings changed, this fork server has the wrong code for new workers: another one is started
+    for them. One that runs a machine keeps to the maximum that it was launched with."""
+    report_exits(store, pool, exits)
     lease = store.backend.document(controller_lease.KIND, controller_lease.name_of(pool, None))
     if lease is not None:
         return _leave_to_controller(store, pool, lease.version, led)
     state = store.pool(pool).state()
-    checked = checker.decide(store, pool, _limited(state.settings, order))
+    checked = checker.decide(store, pool, _limited(state.settings, machine))
     launch = checked.spawned_ids
     if launch and version not in (None, state.version):
-        starter = None if order is None else OrderedLauncher(order)
-        checker.launch(store, pool, state.settings, launch, starter)
+        launcher = None if machine is None else MachineLauncher(machine)
+        checker.launch(store, pool, state.settings, launch, launcher)
         launch = ()
     return FleetState(
         settings=state.settings,
@@ -220,26 +220,25 @@ def carry_on(
 
 
 def _leave_to_controller(store: Store, pool: str, version: int, led: int) -> FleetState:
-    """A controller that renewed its lease since the nest first looked is alive."""
+    """A controller that renewed its lease since the first request is alive."""
     waits = led in (0, version) and store.pool(pool).size() > 0
-    orders = _nothing_more(store, pool, CONTROLLER_SECONDS if waits else None)
-    return orders.replace(led=version)
+    return _nothing_more(store, pool, CONTROLLER_SECONDS if waits else None).replace(led=version)
 
 
-def _limited(settings: model.PoolSettings, order: str | None) -> model.PoolSettings:
-    most = None if order is None else jsontext.loads(order)["max_workers"]
+def _limited(settings: model.PoolSettings, machine: str | None) -> model.PoolSettings:
+    most = None if machine is None else jsontext.loads(machine)["max_workers"]
     high = settings.max_workers if most is None else min(most, settings.max_workers)
     return settings.replace(max_workers=high, min_workers=min(settings.min_workers, high))
 
 
-def report(store: Store, pool: str, gone: Sequence[tuple[str, str]]) -> FleetState:
-    """Say who did not leave in good order, so that their items are free at once."""
-    lost = [store.workers.update_status(w, model.LOST, reason=how) for w, how in gone if how]
-    orders = _nothing_more(store, pool)
+def report_exits(store: Store, pool: str, exits: Sequence[tuple[str, str]]) -> FleetState:
+    """Mark workers that did not leave in order as lost, so that their items are free at once."""
+    lost = [store.workers.update_status(w, model.LOST, reason=how) for w, how in exits if how]
+    state = _nothing_more(store, pool)
     if any(lost):
-        store.happened(model.WORKER_LOST, pool, orders.settings)
-        store.happened(model.POOL_EMPTY, pool, orders.settings)  # if that was its last attempt
-    return orders
+        store.happened(model.WORKER_LOST, pool, state.settings)
+        store.happened(model.POOL_EMPTY, pool, state.settings)  # if that was its last attempt
+    return state
 
 
 def _nothing_more(store: Store, pool: str, wake_in: float | None = None) -> FleetState:
@@ -254,7 +253,7 @@ def give_up(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> Fle
     return _nothing_more(store, pool, _wake_in(store, pool, settings))
 
 
-def call_off(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> FleetState:
+def cancel_launch(store: Store, pool: str, worker_ids: Sequence[str], why: str) -> FleetState:
     for worker_id in worker_ids:
         store.workers.update_status(worker_id, model.TERMINATED, reason=why)
     return _nothing_more(store, pool)
@@ -270,40 +269,41 @@ def _wake_in(
     counts = store.pool(pool).counts()
     if not counts.pending and not counts.claimed:
         return None
-    seen = policy_input.observe(store, pool, settings)
-    return attendance.look_again_in(seen, settings, ours=ours, called_ago=called_ago)
+    snapshot = policy_input.observe(store, pool, settings)
+    return attendant.look_again_in(snapshot, settings, ours=ours, called_ago=called_ago)
 
 
-ERRANDS: dict[str, Callable[..., FleetState]] = {
-    errand.__name__: errand for errand in (begin, carry_on, report, give_up, call_off)
+OPERATIONS: dict[str, Callable[..., FleetState]] = {
+    operation.__name__: operation
+    for operation in (begin, run_pass, report_exits, give_up, cancel_launch)
 }
 
 
-# -- in the clerk's process ---------------------------------------------------------------------
+# -- in the process of the store proxy ----------------------------------------------------------
 
 
 def _serve(url: str, pool: str, read: int, write: int) -> None:
-    """Run errands until the nest says farewell, or is gone. What cannot be done is answered with
-    why."""
+    """Serve requests until the fork server sends CLOSE, or is gone. The reply to a request that
+    fails is the error."""
     code = 1
-    told_to_leave: list[int] = []
+    signals: list[int] = []
     try:
-        for number in STOP_SIGNALS:  # they are for the workers; this one goes with its nest
-            signal.signal(number, lambda told, _: told_to_leave.append(told))
+        for number in STOP_SIGNALS:  # for the workers; the store proxy leaves with its fork server
+            signal.signal(number, lambda received, _: signals.append(received))
         store = open_store(url)
-        pulse = ParentHeartbeat(store.backend)
-        while (line := pulse.line(read)) not in (FAREWELL, b""):
+        heartbeat = ParentHeartbeat(store.backend)
+        while (line := heartbeat.line(read)) not in (CLOSE, b""):
             name, *arguments = jsontext.loads(line.decode())
             if name == WATCH:
-                pulse.watch(*arguments)
+                heartbeat.watch(*arguments)
             else:
-                _answer(write, _do(store, pool, name, arguments))
-        if not line and not told_to_leave:
-            _succeed(store, pool, pulse.preparing)
+                _write_reply(write, _run(store, pool, name, arguments))
+        if not line and not signals:
+            _start_successor(store, pool, heartbeat.preparing)
         store.close()
         code = 0
     except SpratError as error:
-        _answer(write, str(error))
+        _write_reply(write, str(error))
     except Exception:  # noqa: BLE001  (the top of the process: os._exit would keep it quiet)
         import traceback
 
@@ -313,24 +313,24 @@ def _serve(url: str, pool: str, read: int, write: int) -> None:
         os._exit(code)
 
 
-def _succeed(store: Store, pool: str, prepared: Sequence[str]) -> None:
-    """The nest was killed. What it was about to launch has failed (its user code may have killed
-    it), and the work that waits needs another nest."""
+def _start_successor(store: Store, pool: str, prepared: Sequence[str]) -> None:
+    """The fork server was killed. What it was about to launch has failed (its user code may have
+    killed it), and the work that waits needs another fork server."""
     if prepared:
         checker.give_up(store, prepared, "the process that imports the handler ended")
     if store.pool(pool).size():
         settings = store.pool(pool).state().settings
-        start_nest(store.url, pool, settings, order=os.environ.get(ORDER))
+        start_fork_server(store.url, pool, settings, machine=os.environ.get(MACHINE))
 
 
-def _do(store: Store, pool: str, name: str, arguments: Sequence[Any]) -> FleetState | str:
+def _run(store: Store, pool: str, name: str, arguments: Sequence[Any]) -> FleetState | str:
     try:
-        return ERRANDS[name](store, pool, *arguments)
+        return OPERATIONS[name](store, pool, *arguments)
     except SpratError as error:
         return str(error)
 
 
-def _answer(write: int, answer: FleetState | str) -> None:
-    line = jsontext.dumps(answer).encode() + b"\n"
+def _write_reply(write: int, reply: FleetState | str) -> None:
+    line = jsontext.dumps(reply).encode() + b"\n"
     while line:
         line = line[os.write(write, line) :]

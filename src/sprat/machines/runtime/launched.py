@@ -1,4 +1,4 @@
-"""The workers of a nest that was started by a `launch`: each runs the same compiled machine."""
+"""The workers of a `launch`: each is forked from a process that compiled the machine once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MachineCrew(Crew):
-    """What an order (see launching.py) asks for, read and compiled before the nest forks."""
+    """What a launch (see launching.py) asks for, read and compiled before the fork server forks."""
 
     def __init__(self, order: str, settings: PoolSettings) -> None:
         said = jsontext.loads(order)

@@ -90,7 +90,7 @@ def launch(
 
 
 def order(machine: Machine, given: str, library: Library, most: int | None) -> str:
-    """What a nest is told to run: a file, its input, and what names are bound to."""
+    """What a fork server runs: a file, its input, and what names are bound to."""
     text = jsontext.dumps(
         {
             "machine": os.path.abspath(machine.path),
@@ -112,9 +112,9 @@ def _by_input(ids: Sequence[str], inputs: Sequence[Any]) -> dict[str, list[str]]
 
 
 def _start(store: Store, pool: str, settings: PoolSettings, ids: Sequence[str], what: str) -> None:
-    from sprat.launchers.process.launcher import OrderedLauncher
+    from sprat.launchers.process.launcher import MachineLauncher
 
-    checker.launch(store, pool, settings, tuple(ids), OrderedLauncher(what))
+    checker.launch(store, pool, settings, tuple(ids), MachineLauncher(what))
 
 
 def limit_of(values: Mapping[str, Any], more: Mapping[str, Any]) -> int | None:

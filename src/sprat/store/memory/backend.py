@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from threading import Condition
 
 from sprat.core import model
@@ -12,9 +13,9 @@ from sprat.store.memory.state import StoreState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-# A waiter looks at the clock this often: delayed items and pauses end without anybody's verb,
+# A waiter looks at the clock this often: delayed items and pauses end without a verb,
 # and by an injected clock at that.
 LOOK_SECONDS = 0.02
 
@@ -34,13 +35,18 @@ class MemoryBackend(Backend):
             pool.wake(now)
         return now
 
+    @contextmanager
+    def _change(self) -> Iterator[float]:
+        """A verb that may give waiters something to do: holds the lock, then wakes them."""
+        with self._changed:
+            yield self._now()
+            self._changed.notify_all()
+
     # -- items ------------------------------------------------------------------------------
 
     def push(self, pool: str, items: Sequence[model.NewItem]) -> list[str]:
-        with self._changed:
-            ids = work.push(self._state, pool, items, self._now())
-            self._changed.notify_all()
-            return ids
+        with self._change() as now:
+            return work.push(self._state, pool, items, now)
 
     def exchange(
         self,
@@ -52,19 +58,17 @@ class MemoryBackend(Backend):
         claim: int = 0,
         announced: bool = False,
     ) -> model.Exchange:
-        with self._changed:
-            answer = work.exchange(
+        with self._change() as now:
+            return work.exchange(
                 self._state,
                 pool,
                 worker,
-                self._now(),
+                now,
                 settlements=settlements,
                 start=start,
                 claim=claim,
                 announced=announced,
             )
-            self._changed.notify_all()
-            return answer
 
     def save(
         self,
@@ -79,22 +83,16 @@ class MemoryBackend(Backend):
             return work.save(item, claim.token, checkpoint=checkpoint, progress=progress, note=note)
 
     def release(self, pool: str, worker_id: str, started: Sequence[str] | None = None) -> int:
-        with self._changed:
-            released = work.release(self._state, pool, worker_id, started, self._now())
-            self._changed.notify_all()
-            return released
+        with self._change() as now:
+            return work.release(self._state, pool, worker_id, started, now)
 
     def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
-        with self._changed:
-            cancelled = work.cancel(self._state, pool, item_ids, self._now())
-            self._changed.notify_all()  # a tenant may have room again
-            return cancelled
+        with self._change() as now:  # a tenant may have room again
+            return work.cancel(self._state, pool, item_ids, now)
 
     def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
-        with self._changed:
-            requeued = work.requeue(self._state, pool, item_ids, self._now())
-            self._changed.notify_all()
-            return requeued
+        with self._change() as now:
+            return work.requeue(self._state, pool, item_ids, now)
 
     def item(self, item_id: str) -> model.WorkItem:
         with self._changed:
@@ -103,8 +101,8 @@ class MemoryBackend(Backend):
 
     def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
         with self._changed:
-            found = map(self._state.items.get, item_ids)
-            return [None if item is None else item.pool for item in found]
+            items = map(self._state.items.get, item_ids)
+            return [None if item is None else item.pool for item in items]
 
     def items(
         self, pool: str, status: str | None, limit: int, after: str | None
@@ -159,15 +157,12 @@ class MemoryBackend(Backend):
             return work.pool_state(self._state, pool, self._now())
 
     def configure(self, pool: str, settings: str, version: int | None) -> bool:
-        with self._changed:
-            configured = work.configure(self._state, pool, settings, version)
-            self._changed.notify_all()
-            return configured
+        with self._change():
+            return work.configure(self._state, pool, settings, version)
 
     def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
-        with self._changed:
-            work.pause(self._state, pool, seconds, reason, self._now())
-            self._changed.notify_all()
+        with self._change() as now:
+            work.pause(self._state, pool, seconds, reason, now)
 
     def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
         with self._changed:
@@ -193,10 +188,8 @@ class MemoryBackend(Backend):
     # -- workers ----------------------------------------------------------------------------
 
     def register(self, worker: model.WorkerRegistration) -> model.WorkerRecord:
-        with self._changed:
-            registered = registry.register(self._state, worker, self._now())
-            self._changed.notify_all()
-            return registered
+        with self._change() as now:
+            return registry.register(self._state, worker, now)
 
     def heartbeat(
         self, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
@@ -224,27 +217,23 @@ class MemoryBackend(Backend):
         reason: str | None = None,
         started: Sequence[str] | None = None,
     ) -> bool:
-        with self._changed:
-            moved = registry.update_status(
-                self._state, worker, status, self._now(), reason=reason, started=started
+        with self._change() as now:
+            return registry.update_status(
+                self._state, worker, status, now, reason=reason, started=started
             )
-            self._changed.notify_all()
-            return moved
 
     def worker(self, worker_id: str) -> model.WorkerRecord | None:
         with self._changed:
-            found = self._state.workers.get(worker_id)
-            return None if found is None else found.as_record()
+            entry = self._state.workers.get(worker_id)
+            return None if entry is None else entry.as_record()
 
     def workers(self, which: model.WorkerFilter) -> list[model.WorkerRecord]:
         with self._changed:
             return registry.listed(self._state, which, self._now())
 
     def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
-        with self._changed:
-            reaped = registry.reap(self._state, pool, threshold, self._now())
-            self._changed.notify_all()
-            return reaped
+        with self._change() as now:
+            return registry.reap(self._state, pool, threshold, now)
 
     # -- scaling ----------------------------------------------------------------------------
 
@@ -253,10 +242,8 @@ class MemoryBackend(Backend):
             return scaling.observe(self._state, pool, group, window, self._now())
 
     def record(self, version: int, decision: model.Decision) -> model.RecordedDecision | None:
-        with self._changed:
-            recorded = scaling.record(self._state, version, decision, self._now())
-            self._changed.notify_all()  # drained workers stop waiting
-            return recorded
+        with self._change() as now:  # drained workers stop waiting
+            return scaling.record(self._state, version, decision, now)
 
     def decisions(self, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:
         with self._changed:

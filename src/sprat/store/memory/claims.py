@@ -98,11 +98,11 @@ def _is_repeated(item: Item, settlement: model.Settlement) -> bool:
     return settlement.outcome != model.COMPLETE or is_same_json(settlement.result, item.result)
 
 
-def is_same_json(one: str | None, other: str | None) -> bool:
+def is_same_json(first: str | None, other: str | None) -> bool:
     """Whether two texts say the same; in Python 1 == True, so the values are not compared."""
-    if one is None or other is None or one == other:
-        return one == other
-    return _canonical(one) == _canonical(other)
+    if first is None or other is None or first == other:
+        return first == other
+    return _canonical(first) == _canonical(other)
 
 
 def _canonical(text: str) -> str:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def get(state: StoreState, kind: str, name: str, now: float) -> model.Document | None:
-    found = state.documents.get((kind, name))
-    return found[0] if found is not None and found[1] > now else None
+    entry = state.documents.get((kind, name))
+    return entry[0] if entry is not None and entry[1] > now else None
 
 
 def page(
@@ -19,11 +19,11 @@ def page(
 ) -> list[model.Document]:
     """Compared as bytes, as the other stores do."""
     _forget_expired(state, now)
-    found = [document for document, _ in state.documents.values() if document.kind == kind]
-    found.sort(key=lambda document: document.name.encode())
+    documents = [document for document, _ in state.documents.values() if document.kind == kind]
+    documents.sort(key=lambda document: document.name.encode())
     if after is not None:
-        found = [document for document in found if document.name.encode() > after.encode()]
-    return found[:limit]
+        documents = [document for document in documents if document.name.encode() > after.encode()]
+    return documents[:limit]
 
 
 def put(

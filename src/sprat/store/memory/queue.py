@@ -49,10 +49,10 @@ class ReadyQueue:
         ]
         return min(heads)[3] if heads else None
 
-    def _heads(self, tenant: str | None, wanted: set[str | None]) -> list[tuple[int, int, Item]]:
+    def _heads(self, tenant: str | None, names: set[str | None]) -> list[tuple[int, int, Item]]:
         """Of each of these groups, the item that is first."""
         groups = self._lanes[tenant]
-        heads = [head for group in wanted if (head := _head(groups, group))]
+        heads = [head for group in names if (head := _head(groups, group))]
         if not groups:
             del self._lanes[tenant]
         return heads

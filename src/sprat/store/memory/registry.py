@@ -28,32 +28,32 @@ RANK = {
 NEVER_REGISTERED = "launched, but did not register in time"
 
 
-def register(state: StoreState, wanted: model.WorkerRegistration, now: float) -> model.WorkerRecord:
-    worker = state.workers.get(wanted.worker_id)
-    if worker is None and wanted.reserved:
-        raise UnknownWorker(f"no launch was reserved for worker {wanted.worker_id!r}")
+def register(state: StoreState, new: model.WorkerRegistration, now: float) -> model.WorkerRecord:
+    worker = state.workers.get(new.worker_id)
+    if worker is None and new.reserved:
+        raise UnknownWorker(f"no launch was reserved for worker {new.worker_id!r}")
     state.touch(now)
     if worker is None:
-        worker = state.workers[wanted.worker_id] = WorkerEntry(wanted.worker_id, model.ACTIVE, now)
-    elif wanted.reserved and worker.status != model.STARTING:  # registered before, or given up
-        return too_late(worker.as_record(), wanted)
+        worker = state.workers[new.worker_id] = WorkerEntry(new.worker_id, model.ACTIVE, now)
+    elif new.reserved and worker.status != model.STARTING:  # registered before, or given up
+        return too_late(worker.as_record(), new)
     claims.release_all(state, worker, now, reason="it registered again")
-    _enrol(worker, wanted, now)
+    _enrol(worker, new, now)
     _move(state, worker, model.ACTIVE, now)
     worker.reason = None
-    work.unpark(state, worker, wanted.tasks, now)
+    work.unpark(state, worker, new.tasks, now)
     return worker.as_record()
 
 
-def _enrol(worker: WorkerEntry, wanted: model.WorkerRegistration, now: float) -> None:
+def _enrol(worker: WorkerEntry, new: model.WorkerRegistration, now: float) -> None:
     worker.incarnation += 1
-    worker.pool_id = wanted.pool_id or worker.pool_id
-    worker.host = wanted.host
-    worker.pid = wanted.pid
-    launched_with = worker.capabilities if wanted.reserved else ()
-    worker.capabilities = tuple(dict.fromkeys((*launched_with, *wanted.capabilities)))
-    worker.lease_seconds = wanted.lease_seconds
-    worker.metadata = dict(wanted.metadata)
+    worker.pool_id = new.pool_id or worker.pool_id
+    worker.host = new.host
+    worker.pid = new.pid
+    launched_with = worker.capabilities if new.reserved else ()
+    worker.capabilities = tuple(dict.fromkeys((*launched_with, *new.capabilities)))
+    worker.lease_seconds = new.lease_seconds
+    worker.metadata = dict(new.metadata)
     worker.started_at = now
     worker.renew_lease(now)
 
@@ -89,8 +89,8 @@ def lost(state: StoreState, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
 
 def keep_alive(state: StoreState, worker_ids: Sequence[str], now: float) -> int:
     state.touch(now)
-    known = [state.workers[one] for one in set(worker_ids) if one in state.workers]
-    live = [worker for worker in known if worker.status in model.LIVE]
+    workers = [state.workers[key] for key in set(worker_ids) if key in state.workers]
+    live = [worker for worker in workers if worker.status in model.LIVE]
     for worker in live:
         worker.renew_lease(now)
     return len(live)

@@ -14,7 +14,7 @@ CHECK_SECONDS = 10.0  # a pass that was asked for has begun by then, or its star
 
 
 def request_check(state: StoreState, name: str, max_workers: int, now: float) -> bool:
-    """True for the one who has to start a scaling pass."""
+    """True for the caller that has to start a scaling pass."""
     state.touch(now)
     pool = state.look(name)
     if pool.check_asked_at is not None and now - pool.check_asked_at < CHECK_SECONDS:
@@ -35,7 +35,7 @@ def request_check(state: StoreState, name: str, max_workers: int, now: float) ->
 
 
 def _request_wait(pool: PoolRecord, now: float) -> bool:
-    """Nobody is there, and all work is delayed: somebody has to wait for the first of it."""
+    """No worker is there, and all work is delayed: a process has to wait for the first of it."""
     due = min((item.ready_at for item in pool.delayed), default=None)
     if due is None or (pool.awaited_at is not None and now < pool.awaited_at <= due):
         return False
@@ -123,7 +123,7 @@ def record(
         scale_set.last_up_at = now
     elif decision.direction == "down":
         scale_set.last_down_at = now
-    kept = model.RecordedDecision(
+    recorded = model.RecordedDecision(
         version=scale_set.version,
         at=now,
         pool=decision.pool,
@@ -137,9 +137,9 @@ def record(
         launched=tuple(_reserve(state, decision, now) for _ in range(decision.launch)),
         drained=tuple(w for w in decision.drain if _drain(state, w, now, decision.reason)),
     )
-    scale_set.decisions.append(kept)
+    scale_set.decisions.append(recorded)
     scale_set.decided[decision.direction, reason_labels.number(decision.reason)] += 1
-    return kept
+    return recorded
 
 
 def _fits(state: StoreState, decision: model.Decision, now: float) -> bool:
@@ -175,13 +175,14 @@ def decisions(
     state: StoreState, name: str, group: str | None, limit: int
 ) -> list[model.RecordedDecision]:
     """Those of one group, or without a group those of the whole pool."""
-    kept = [
+    recorded = [
         decision
         for (pool, of_group), scale_set in state.scale_sets.items()
         if pool == name and group in (None, of_group)
         for decision in scale_set.decisions
     ]
-    return sorted(kept, key=lambda one: (one.at, one.version), reverse=True)[:limit]
+    recorded.sort(key=lambda decision: (decision.at, decision.version), reverse=True)
+    return recorded[:limit]
 
 
 def totals(state: StoreState, name: str) -> model.Totals:

@@ -25,19 +25,19 @@ def push(
 ) -> list[str]:
     """Find out first what each item would be, so that a conflict leaves nothing behind."""
     pool = state.look(pool_name)
-    known: dict[str, model.NewItem] = {}  # by key, of this call
+    new_keys: dict[str, model.NewItem] = {}  # by key, of this call
     by_id: dict[str, model.NewItem] = {}
     ids: list[str] = []
     for new in new_items:
         if new.id in state.items or new.id in by_id:
             ids.append(new.id)  # the same push again
-        elif (same := _known(pool, known, new)) is not None:
+        elif (same := _known(pool, new_keys, new)) is not None:
             ids.append(same)
         else:
             ids.append(new.id)
             by_id[new.id] = new
             if new.key is not None:
-                known[new.key] = new
+                new_keys[new.key] = new
     pool = state.pool(pool_name)
     pool.has_tenants = pool.has_tenants or any(new.tenant is not None for new in new_items)
     for new in by_id.values():
@@ -45,19 +45,19 @@ def push(
     return ids
 
 
-def _known(pool: PoolRecord, known: dict[str, model.NewItem], new: model.NewItem) -> str | None:
+def _known(pool: PoolRecord, new_keys: dict[str, model.NewItem], new: model.NewItem) -> str | None:
     """The id of the item that has this key already."""
     if new.key is None:
         return None
-    there = pool.keys.get(new.key) or known.get(new.key)
-    if there is None:
+    item = pool.keys.get(new.key) or new_keys.get(new.key)
+    if item is None:
         return None
-    if there.task != new.task or not claims.is_same_json(there.data, new.data):
+    if item.task != new.task or not claims.is_same_json(item.data, new.data):
         raise KeyConflict(
             f"pool {pool.name!r} has an item with the key {new.key!r} and another payload or task: "
             f"use another key, or push the same payload for the same task"
         )
-    return there.id
+    return item.id
 
 
 def _store(state: StoreState, pool: PoolRecord, new: model.NewItem, now: float) -> None:
@@ -186,31 +186,31 @@ def listed(
     state: StoreState, pool: str, status: str | None, limit: int, after: str | None
 ) -> list[model.WorkItem]:
     last = 0 if after is None else state.item(after).number
-    found: list[model.WorkItem] = []
+    items: list[model.WorkItem] = []
     for item in state.look(pool).items.values():
         if item.number > last and (status is None or item.status == status):
-            found.append(item.as_record())
-            if len(found) == limit:
+            items.append(item.as_record())
+            if len(items) == limit:
                 break
-    return found
+    return items
 
 
 def found(
     state: StoreState,
     pool: str,
-    wanted: model.ItemFilter,
+    criteria: model.ItemFilter,
     limit: int,
     after: str | None,
     now: float,
 ) -> model.Found:
     last = None if after is None else state.item(after).number
     items = list(state.look(pool).items.values())
-    if wanted.newest:
+    if criteria.newest:
         items.reverse()
     if last is not None:
-        items = [i for i in items if (i.number < last if wanted.newest else i.number > last)]
+        items = [i for i in items if (i.number < last if criteria.newest else i.number > last)]
     looked_at = [item.as_record() for item in items[: item_filter.WINDOW]]
-    rows = [(item, item.id, item_filter.fits(item, wanted, now)) for item in looked_at]
+    rows = [(item, item.id, item_filter.fits(item, criteria, now)) for item in looked_at]
     chosen, following = item_filter.chosen(rows, limit)
     return model.Found(items=tuple(item for item, _ in chosen), after=following)
 
@@ -304,5 +304,5 @@ def _forget_history(state: StoreState, pool: str, now: float) -> None:
             del state.workers[worker.worker_id]
     for (name, _), scale_set in state.scale_sets.items():
         if name == pool:
-            kept = [one for one in scale_set.decisions if one.at >= now - KEEP_DECISIONS_SECONDS]
-            scale_set.decisions = kept
+            oldest = now - KEEP_DECISIONS_SECONDS
+            scale_set.decisions = [d for d in scale_set.decisions if d.at >= oldest]

@@ -70,7 +70,7 @@ class RedisAddress(Record):
 
 
 def parse(url: str, environment: Mapping[str, str] | None = None) -> RedisAddress:
-    given = os.environ if environment is None else environment
+    variables = os.environ if environment is None else environment
     scheme, _, rest = url.partition("://")
     scheme = scheme.replace("valkey", "redis", 1)
     if scheme not in SCHEMES:
@@ -84,12 +84,12 @@ def parse(url: str, environment: Mapping[str, str] | None = None) -> RedisAddres
     about = RedisAddress(
         hosts=(),
         user=user,
-        password=password or given.get("SPRAT_REDIS_PASSWORD") or None,
-        password_file=given.get("SPRAT_REDIS_PASSWORD_FILE") or None,
+        password=password or variables.get("SPRAT_REDIS_PASSWORD") or None,
+        password_file=variables.get("SPRAT_REDIS_PASSWORD_FILE") or None,
         tls=tls,
         ca=options.get("ca"),
-        client_certificate=given.get("SPRAT_CLIENT_CERTIFICATE") or None,
-        client_key=given.get("SPRAT_CLIENT_KEY") or None,
+        client_certificate=variables.get("SPRAT_CLIENT_CERTIFICATE") or None,
+        client_key=variables.get("SPRAT_CLIENT_KEY") or None,
         sentinel_user=options.get("sentinel_user"),
         sentinel_password=options.get("sentinel_password"),
         store=options.get("store", "sprat"),
@@ -118,15 +118,15 @@ def _content(path: str) -> str:
 
 
 def _options(query: str) -> Mapping[str, str]:
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for option in filter(None, query.split("&")):
         name, _, value = option.partition("=")
         if name not in OPTIONS or not value:
             raise InvalidInput(f"unknown option {name!r} in the URL: {', '.join(OPTIONS)}")
-        found[name] = unquoted(value)
-    if set("{}:\1") & set(found.get("store", "")):
+        options[name] = unquoted(value)
+    if set("{}:\1") & set(options.get("store", "")):
         raise InvalidInput("store= in the URL is a plain name, without braces and colons")
-    return found
+    return options
 
 
 def _connections(value: str) -> int:
@@ -136,10 +136,10 @@ def _connections(value: str) -> int:
 
 
 def _credentials(rest: str) -> tuple[str | None, str | None, str]:
-    said, at, place = rest.rpartition("@")
+    credentials, at, place = rest.rpartition("@")
     if not at:
         return None, None, rest
-    user, _, password = said.partition(":")
+    user, _, password = credentials.partition(":")
     return unquoted(user) or None, unquoted(password) or None, place
 
 

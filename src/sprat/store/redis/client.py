@@ -1,8 +1,8 @@
-"""The way to the server: connects when needed, comes back after it was gone, and never crosses a
-fork. A script is sent again when its reply was lost, which every script is written for.
+"""The connections to the server: opened when needed, opened again after the server was away, and
+never shared across a fork. A script is sent again when its reply was lost; every script allows it.
 
-A line is one connection, for one thread at a time. A process has one line; threads that use the
-store at the same time open more, up to the `connections` of the URL.
+A connection serves one thread at a time. A process has one; threads that use the store at the same
+time open more, up to the `connections` of the URL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from sprat.store.redis.address import RedisAddress
 
-PATIENCE_SECONDS = 5.0  # a server that was there and is gone gets so long to come back
+PATIENCE_SECONDS = 5.0  # a server that was there and is gone has this long to come back
 PAUSE_SECONDS = 0.02  # before the first new try, doubled for each one after it
 LONGEST_PAUSE_SECONDS = 0.5
 _BROKEN = (OSError, EOFError)
@@ -36,25 +36,25 @@ _BROKEN = (OSError, EOFError)
 class LazyConnection:
     """A connection that is opened on its first use. The thread that holds the lock uses it."""
 
-    __slots__ = ("lock", "wire")
+    __slots__ = ("connection", "lock")
 
     def __init__(self) -> None:
         self.lock = _thread.allocate_lock()
-        self.wire: RespConnection | None = None
+        self.connection: RespConnection | None = None
 
 
 class RedisClient:
-    """Thread-safe: one conversation at a time on each of its lines."""
+    """Thread-safe: one command at a time on each of its connections."""
 
     def __init__(self, address: RedisAddress) -> None:
         self.address = address
-        self._start_anew()
+        self._reset()
         self._host = None if address.path is not None else address.hosts[0]
         self._was_there = False
         self._marked_at = -math.inf
-        self.is_away = False  # the server did not answer when it was last asked
+        self.is_away = False  # the server did not reply to the last command
         self._closed = False
-        _links.add(_weakref.ref(self, _links.discard))
+        _clients.add(_weakref.ref(self, _clients.discard))
 
     def run(
         self,
@@ -64,32 +64,32 @@ class RedisClient:
         pool: str = "",
         patience: float | None = None,
     ) -> Any:
-        """Run a script of the store. If it has to be sent again, `again_at` says which of its
-        arguments tells it so."""
-        wanted = script(name)
-        values = ["EVALSHA", wanted.digest, 1, self.address.tag, *args]
+        """Run a script of the store. If it has to be sent again, the argument at `again_at` is set
+        to 1."""
+        lua = script(name)
+        values = ["EVALSHA", lua.digest, 1, self.address.tag, *args]
 
-        def converse(wire: RespConnection) -> Any:
+        def send(connection: RespConnection) -> Any:
             try:
-                return wire.ask(*values)
+                return connection.ask(*values)
             except ReplyError as error:
                 if errors.code_of(error) != "NOSCRIPT":
                     raise
-                return wire.ask("EVAL", wanted.text, *values[2:])
+                return connection.ask("EVAL", lua.text, *values[2:])
 
         def repeat() -> None:
             if again_at is not None:
                 values[4 + again_at] = "1"
 
-        return self._patiently(converse, repeat, pool, patience)
+        return self._patiently(send, repeat, pool, patience)
 
     def ask(self, *command: str | int) -> Any:
         """Run a command that may be repeated."""
-        return self._patiently(lambda wire: wire.ask(*command), lambda: None)
+        return self._patiently(lambda connection: connection.ask(*command), lambda: None)
 
     def _patiently(
         self,
-        converse: Callable[[RespConnection], Any],
+        send: Callable[[RespConnection], Any],
         repeat: Callable[[], None],
         pool: str = "",
         patience: float | None = None,
@@ -98,13 +98,13 @@ class RedisClient:
         tries, end = 0, time.monotonic() + seconds
         while True:
             try:
-                line = self._lines[0]
-                if not line.lock.acquire(False):
-                    line = self._other_line()
+                lazy = self._connections[0]
+                if not lazy.lock.acquire(False):
+                    lazy = self._other_connection()
                 try:
-                    return self._once(converse, line)
+                    return self._once(send, lazy)
                 finally:
-                    line.lock.release()
+                    lazy.lock.release()
             except ReplyError as error:
                 if not self._follow(error) and errors.code_of(error) not in errors.PASSING:
                     raise errors.translated(error, self.address, pool) from None
@@ -119,46 +119,46 @@ class RedisClient:
             pause = backoff(tries, base=PAUSE_SECONDS, cap=LONGEST_PAUSE_SECONDS, jitter=_jitter())
             time.sleep(pause)
 
-    def _start_anew(self) -> None:
-        self._lines = [LazyConnection()]
+    def _reset(self) -> None:
+        self._connections = [LazyConnection()]
         self._growing = _thread.allocate_lock()
         self._turn = 0
 
-    def _other_line(self) -> LazyConnection:
-        """A line that is free, or a new one; where there are as many as there may be, the next one
-        in turn when its thread is done with it. Its lock is held."""
-        for line in self._lines:
-            if line.lock.acquire(False):
-                return line
+    def _other_connection(self) -> LazyConnection:
+        """A connection that is free, or a new one; at the maximum, the next one in turn as soon as
+        its thread is done with it. Its lock is held."""
+        for lazy in self._connections:
+            if lazy.lock.acquire(False):
+                return lazy
         with self._growing:
-            if len(self._lines) < self.address.connections:
-                line = LazyConnection()
-                line.lock.acquire()
-                self._lines.append(line)
-                return line
+            if len(self._connections) < self.address.connections:
+                lazy = LazyConnection()
+                lazy.lock.acquire()
+                self._connections.append(lazy)
+                return lazy
             self._turn += 1
-            line = self._lines[self._turn % len(self._lines)]
-        line.lock.acquire()
-        return line
+            lazy = self._connections[self._turn % len(self._connections)]
+        lazy.lock.acquire()
+        return lazy
 
-    def _once(self, converse: Callable[[RespConnection], Any], line: LazyConnection) -> Any:
+    def _once(self, send: Callable[[RespConnection], Any], lazy: LazyConnection) -> Any:
         if self._closed:
             raise StoreUnavailable(f"the store {self.address} was closed: open it again")
-        wire = line.wire
-        if wire is None:
-            wire = line.wire = self.connect()
+        connection = lazy.connection
+        if connection is None:
+            connection = lazy.connection = self.connect()
         try:
-            answer = converse(wire)
+            reply = send(connection)
         except ReplyError as error:
             if errors.code_of(error) in errors.PASSING or "MOVED" in str(error):
-                self._hang_up(line)
+                self._disconnect(lazy)
             raise
-        except BaseException:  # also of Ctrl-C: the reply of this question must not answer the next
-            self._hang_up(line)
+        except BaseException:  # also Ctrl-C: the reply to this command must not be read by the next
+            self._disconnect(lazy)
             raise
         self._was_there = True
         self.is_away = False
-        return answer
+        return reply
 
     def is_mark_due(self) -> bool:
         """Whether the next exchange is to mark the store (leases.py): the last one did long ago."""
@@ -173,16 +173,16 @@ class RedisClient:
         host = self._host
         if self.address.service is not None:
             host = _ask_sentinels(self.address)
-        wire = RespConnection(self.address, host)
+        connection = RespConnection(self.address, host)
         try:
-            wire.greet(self.address)
+            connection.greet(self.address)
         except BaseException:
-            wire.close()
+            connection.close()
             raise
-        return wire
+        return connection
 
     def _follow(self, error: Exception) -> bool:
-        """Go where a cluster's node says that the store is: all its keys are in one place."""
+        """Follow the redirection of a cluster's node: all keys of the store are on one node."""
         words = str(error).split()
         if words[0] != "MOVED":
             return False
@@ -192,23 +192,23 @@ class RedisClient:
         self._was_there = True
         return True
 
-    def _hang_up(self, line: LazyConnection) -> None:
-        wire, line.wire = line.wire, None
-        if wire is not None:
-            wire.close()
+    def _disconnect(self, lazy: LazyConnection) -> None:
+        connection, lazy.connection = lazy.connection, None
+        if connection is not None:
+            connection.close()
 
     def after_fork_in_child(self) -> None:
-        """The connections are the parent's: ours are opened on their next use."""
-        for line in self._lines:
-            self._hang_up(line)
-        self._start_anew()
+        """The connections belong to the parent: this process opens its own on their next use."""
+        for lazy in self._connections:
+            self._disconnect(lazy)
+        self._reset()
         self.is_away = False
 
     def close(self) -> None:
         self._closed = True
-        for line in self._lines.copy():
-            with line.lock:
-                self._hang_up(line)
+        for lazy in self._connections.copy():
+            with lazy.lock:
+                self._disconnect(lazy)
 
 
 def _ask_sentinels(address: RedisAddress) -> tuple[str, int]:
@@ -216,19 +216,21 @@ def _ask_sentinels(address: RedisAddress) -> tuple[str, int]:
     problem: BaseException = OSError("no sentinel knows the service")
     for host in address.hosts:
         try:
-            wire = RespConnection(address, host)
+            connection = RespConnection(address, host)
             try:
                 if address.sentinel_password is not None:
                     user = () if address.sentinel_user is None else (address.sentinel_user,)
-                    wire.ask("AUTH", *user, address.sentinel_password)
-                found = wire.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", address.service or "")
+                    connection.ask("AUTH", *user, address.sentinel_password)
+                master = connection.ask(
+                    "SENTINEL", "GET-MASTER-ADDR-BY-NAME", address.service or ""
+                )
             finally:
-                wire.close()
+                connection.close()
         except (*_BROKEN, ReplyError) as error:
             problem = error
             continue
-        if found:
-            return str(found[0]), int(found[1])
+        if master:
+            return str(master[0]), int(master[1])
     raise OSError(f"no sentinel knows where {address.service} is: {problem}")
 
 
@@ -236,13 +238,13 @@ def _jitter() -> float:
     return time.monotonic_ns() % 1000 / 1000
 
 
-_links: set[_weakref.ReferenceType[RedisClient]] = set()
+_clients: set[_weakref.ReferenceType[RedisClient]] = set()
 
 
 def _in_child() -> None:
-    for found in [link() for link in _links.copy()]:
-        if found is not None:
-            found.after_fork_in_child()
+    for client in [reference() for reference in _clients.copy()]:
+        if client is not None:
+            client.after_fork_in_child()
 
 
 if hasattr(os, "register_at_fork"):

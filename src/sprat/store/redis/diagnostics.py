@@ -17,10 +17,10 @@ UPGRADED = "sprat was upgraded: workers of the previous version finish what they
 UNKNOWN = "unknown"
 
 
-def facts(link: RedisClient) -> dict[str, str]:
+def facts(client: RedisClient) -> dict[str, str]:
     """The server's own words (INFO), empty where it does not allow us to ask."""
     try:
-        text = str(link.ask("INFO"))
+        text = str(client.ask("INFO"))
     except StoreMismatch:
         raise
     except SpratError as error:
@@ -31,87 +31,88 @@ def facts(link: RedisClient) -> dict[str, str]:
     return {name: value for name, _, value in lines}
 
 
-def check(link: RedisClient) -> None:
+def check(client: RedisClient) -> None:
     """Refuse a server that is too old, and a store that another sprat wrote; warn of a server
     that forgets. Asked once, when a store is opened."""
-    known = facts(link)
-    version = known.get("redis_version", "")
+    info = facts(client)
+    version = info.get("redis_version", "")
     if version and tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
         raise StoreMismatch(
-            f"the server at {link.address} is Redis {version}: sprat needs 6.2 or later, or Valkey"
+            f"the server at {client.address} is Redis {version}: "
+            "sprat needs 6.2 or later, or Valkey"
         )
-    _check_format(link)
-    for danger in dangers(known):
-        warnings.warn(f"{link.address}: {danger}", StoreWarning, stacklevel=4)
+    _check_format(client)
+    for danger in dangers(info):
+        warnings.warn(f"{client.address}: {danger}", StoreWarning, stacklevel=4)
 
 
-def _check_format(link: RedisClient) -> None:
-    found = int(link.run("format", FORMAT))
-    if found == FORMAT - 1:
-        link.run("migrate", found, FORMAT, UPGRADED)
+def _check_format(client: RedisClient) -> None:
+    stored = int(client.run("format", FORMAT))
+    if stored == FORMAT - 1:
+        client.run("migrate", stored, FORMAT, UPGRADED)
         return
-    if found == FORMAT:
+    if stored == FORMAT:
         return
-    where = f"the store {link.address.store!r} at {link.address}"
-    known = f"has format {found} and this sprat knows {FORMAT}"
-    if found > FORMAT:
-        raise StoreMismatch(f"{where} {known}: upgrade sprat")
+    where = f"the store {client.address.store!r} at {client.address}"
+    formats = f"has format {stored} and this sprat knows {FORMAT}"
+    if stored > FORMAT:
+        raise StoreMismatch(f"{where} {formats}: upgrade sprat")
     raise StoreMismatch(
-        f"{where} {known}: finish its work with an earlier release, or use another with ?store="
+        f"{where} {formats}: finish its work with an earlier release, or use another with ?store="
     )
 
 
-def dangers(known: dict[str, str]) -> list[str]:
+def dangers(info: dict[str, str]) -> list[str]:
     """Why acknowledged work may be lost, in sentences."""
-    found = []
+    sentences = []
     # A server that reads its append-only file at its start reports it as off until it is done.
-    if known.get("aof_enabled") == "0" and known.get("loading") != "1":
-        found.append(
+    if info.get("aof_enabled") == "0" and info.get("loading") != "1":
+        sentences.append(
             "the append-only file is off, so a restart of the server loses work: "
             "set `appendonly yes`"
         )
-    policy = known.get("maxmemory_policy", "")
+    policy = info.get("maxmemory_policy", "")
     if policy.startswith("allkeys"):
-        found.append(
+        sentences.append(
             f"maxmemory-policy is {policy}, so the server may drop work when memory is short: "
             f"set `maxmemory-policy noeviction`"
         )
-    return found
+    return sentences
 
 
-def describe(link: RedisClient) -> dict[str, object]:
-    known = facts(link)
-    ahead = _store_time(link) - time.time()
+def describe(client: RedisClient) -> dict[str, object]:
+    info = facts(client)
+    ahead = _store_time(client) - time.time()
     return {
         "kind": "redis",
-        "where": str(link.address),
-        "store": link.address.store,
-        "server": server_of(known),
-        "role": known.get("role", UNKNOWN),
-        "aof": {"1": "on", "0": "off"}.get(known.get("aof_enabled", ""), UNKNOWN),
-        "fsync": _setting(link, "appendfsync"),
-        "eviction": known.get("maxmemory_policy", UNKNOWN),
-        "dangers": dangers(known),
+        "where": str(client.address),
+        "store": client.address.store,
+        "server": server_of(info),
+        "role": info.get("role", UNKNOWN),
+        "aof": {"1": "on", "0": "off"}.get(info.get("aof_enabled", ""), UNKNOWN),
+        "fsync": _setting(client, "appendfsync"),
+        "eviction": info.get("maxmemory_policy", UNKNOWN),
+        "dangers": dangers(info),
         "clock_ahead_seconds": round(ahead, 3),
     }
 
 
-def server_of(known: dict[str, str]) -> str:
+def server_of(info: dict[str, str]) -> str:
     """Its name and version; a Valkey also says which Redis it can stand in for."""
-    if "valkey_version" in known:
-        return f"valkey {known['valkey_version']}"
-    return f"redis {known.get('redis_version', UNKNOWN)}"
+    if "valkey_version" in info:
+        return f"valkey {info['valkey_version']}"
+    return f"redis {info.get('redis_version', UNKNOWN)}"
 
 
-def _setting(link: RedisClient, name: str) -> str:
+def _setting(client: RedisClient, name: str) -> str:
     """One setting; a hosted server often keeps CONFIG to itself."""
     try:
-        found = link.ask("CONFIG", "GET", name)
+        pair = client.ask("CONFIG", "GET", name)
     except SpratError:
         return UNKNOWN
-    return str(found[1]) if found else UNKNOWN
+    return str(pair[1]) if pair else UNKNOWN
 
 
-def _store_time(link: RedisClient) -> float:
-    now, _ = link.run("workers_list", "?", "", "")
+def _store_time(client: RedisClient) -> float:
+    now, _ = client.run("workers_list", "?", "", "")
     return float(now) / 1e6

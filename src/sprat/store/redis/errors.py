@@ -24,7 +24,7 @@ PASSING = (
     *("READONLY", "TRYAGAIN", "UNBLOCKED"),
 )
 
-SAID = {
+SENTENCES = {
     "NOAUTH": "wants a password: set SPRAT_REDIS_PASSWORD, or write redis://:password@host",
     "WRONGPASS": "refuses the user name or the password: check the URL and SPRAT_REDIS_PASSWORD",
     "NOPERM": "does not allow this user to do that: docs/operate/redis.md lists what is needed",
@@ -46,9 +46,9 @@ def code_of(error: Exception) -> str:
     words = str(error).split(None, 1)
     code = words[0].strip("-:") if words else ""
     if code in ("ERR", "@user_script"):
-        for known in SAID:
-            if f"{known} " in str(error):
-                return known
+        for name in SENTENCES:
+            if f"{name} " in str(error):
+                return name
         if "Authentication" in str(error) or "AUTH" in str(error):
             return "WRONGPASS"
     return code
@@ -68,8 +68,8 @@ def translated(error: Exception, address: RedisAddress, pool: str = "") -> Sprat
             f"pool {pool!r} has an item with the key {rest!r} and another payload or task: "
             f"use another key, or push the same payload for the same task"
         )
-    if code in SAID:
-        return StoreUnavailable(f"the server at {address} {SAID[code]}")
+    if code in SENTENCES:
+        return StoreUnavailable(f"the server at {address} {SENTENCES[code]}")
     if code in PASSING or code == "MOVED":
         return StoreUnavailable(f"the server at {address} cannot answer now ({error}): try again")
     if "unknown command" in str(error):

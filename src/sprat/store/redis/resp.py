@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sprat.store.redis.address import RedisAddress
 
 CONNECT_SECONDS = 5.0
-REPLY_SECONDS = 30.0  # a server that says nothing for so long is taken for dead
+REPLY_SECONDS = 30.0  # a server that sends nothing for this long is taken for dead
 READ_BYTES = 1 << 16
 _TLS_NOTHING = "SSLWantReadError"  # BlockingIOError of a TLS socket, whose module may be absent
 
@@ -41,7 +41,7 @@ class RespConnection:
         self._socket = _connected(address, host)
 
     def greet(self, address: RedisAddress) -> None:
-        """Log in, choose the database, and show operators who is connected (CLIENT LIST)."""
+        """Log in, choose the database, and name the connection for operators (CLIENT LIST)."""
         commands: list[tuple[str | int, ...]] = []
         password = address.current_password()
         if password is not None:
@@ -126,12 +126,12 @@ def _connected(address: RedisAddress, host: tuple[str, int] | None) -> Any:
         return _secured(plain, address, host[0]) if address.tls else plain
     if host is None:
         return _connect(_socket.AF_UNIX, address.path)
-    found = _socket.getaddrinfo(host[0], host[1], 0, _socket.SOCK_STREAM)
-    for family, _, _, _, where in found:
+    addresses = _socket.getaddrinfo(host[0], host[1], 0, _socket.SOCK_STREAM)
+    for family, _, _, _, where in addresses:
         try:
             plain = _connect(family, where)
         except OSError:
-            if where == found[-1][4]:
+            if where == addresses[-1][4]:
                 raise
         else:
             return _secured(plain, address, host[0]) if address.tls else plain
@@ -164,8 +164,8 @@ def _connect(family: int, where: Any) -> Any:
 
 
 def refuse_itself(plain: Any) -> None:
-    """Where nobody listens on a port that the kernel may give to callers, it may give us that very
-    one, and connect us to ourselves: we would take our questions for answers."""
+    """If no server listens on a port of the ephemeral range, the kernel may make it our own port
+    and connect the socket to itself: commands would be read as replies."""
     if plain.getsockname() == plain.getpeername():
         raise ConnectionRefusedError("nobody listens there")
 

@@ -97,9 +97,9 @@ def pairs(metadata: Mapping[str, Any]) -> list[str]:
 
 
 def counts_of(reply: Sequence[Any], group: str | None = None) -> model.Counts:
-    found = dict.fromkeys(COUNTED, 0)
+    counts = dict.fromkeys(COUNTED, 0)
     for field, n in zip(reply[::2], reply[1::2], strict=True):
         of_group, _, name = field.rpartition("\1")
         if group is None or of_group == group:
-            found[name] += int(n)
-    return model.Counts(**found)
+            counts[name] += int(n)
+    return model.Counts(**counts)

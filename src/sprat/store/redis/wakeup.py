@@ -1,9 +1,9 @@
 """Sleeping until there is something to do.
 
-Whoever waits listens on a channel of its own, and then puts its name on the pool's list of
-waiters in the same script that sees that there is no work: a push after that rings, and rings for
-as many waiters as it has items. Who hears that work is there claims it at once, without another
-look. A missed ring is healed by the next look, a second later.
+A waiter subscribes to a channel of its own, and then puts its name on the pool's list of waiters,
+in the same script that finds no work: a push after that wakes as many waiters as it has items. A
+waiter that is woken for work claims it at once, without another look. A missed wake-up is made up
+for by the next look, a second later.
 """
 
 from __future__ import annotations
@@ -18,61 +18,61 @@ if TYPE_CHECKING:
     from sprat.store.backend import WorkerRef
     from sprat.store.redis.client import RedisClient
 
-WORK, LEAVE = 1, 2  # what look.lua says
+WORK, LEAVE = 1, 2  # replies of look.lua
 
 
 class WakeupChannel:
-    """A connection that hears when somebody rings for it. For one thread at a time."""
+    """A connection that receives wake-ups. For one thread at a time."""
 
-    def __init__(self, link: RedisClient, worker_id: str) -> None:
+    def __init__(self, client: RedisClient, worker_id: str) -> None:
         self.name = os.urandom(8).hex()
         self.worker_id = worker_id
         self.pid = os.getpid()
-        self._wire: RespConnection = link.connect()
-        channels = [f"{link.address.tag}:bell:{self.name}"]
+        self._connection: RespConnection = client.connect()
+        channels = [f"{client.address.tag}:bell:{self.name}"]  # earlier versions publish there
         if worker_id:
-            channels.append(f"{link.address.tag}:leave:{worker_id}")
+            channels.append(f"{client.address.tag}:leave:{worker_id}")
         for channel in channels:
-            self._wire.ask("SUBSCRIBE", channel)
+            self._connection.ask("SUBSCRIBE", channel)
 
     def wait(self, seconds: float, since: int) -> bool:
-        """Sleep until it rings or the time is up; whether it rang for work that is there, and for
-        a waiter that began to wait at this moment: what rang before was for an earlier wait."""
-        self._wire.receive_within(seconds)
-        rang = False
-        while (message := self._wire.next_reply()) is not False:
-            rang = rang or message[2] == str(since)
-        return rang
+        """Sleep until a wake-up or until the time is up; whether there is work for a waiter that
+        began to wait at this moment (a wake-up from before was for an earlier wait)."""
+        self._connection.receive_within(seconds)
+        has_work = False
+        while (message := self._connection.next_reply()) is not False:
+            has_work = has_work or message[2] == str(since)
+        return has_work
 
     def close(self) -> None:
-        self._wire.close()
+        self._connection.close()
 
 
 class WakeupChannels:
-    """The bells of one store, kept for the next wait."""
+    """The channels of one store, kept for the next wait."""
 
-    def __init__(self, link: RedisClient) -> None:
-        self._link = link
+    def __init__(self, client: RedisClient) -> None:
+        self._client = client
         self._idle: list[WakeupChannel] = []
 
-    def has_one(self) -> bool:
+    def has_idle(self) -> bool:
         """Whether to wait costs no new connection."""
         return bool(self._idle)
 
     def take(self, worker_id: str) -> WakeupChannel | None:
-        """A bell for this worker; None while there is no way to listen."""
+        """A channel for this worker; None while no connection can be opened."""
         while self._idle:
-            bell = self._idle.pop()
-            if bell.worker_id == worker_id and bell.pid == os.getpid():
-                return bell
-            bell.close()
+            channel = self._idle.pop()
+            if channel.worker_id == worker_id and channel.pid == os.getpid():
+                return channel
+            channel.close()
         try:
-            return WakeupChannel(self._link, worker_id)
+            return WakeupChannel(self._client, worker_id)
         except (OSError, ReplyError):
             return None
 
-    def put(self, bell: WakeupChannel) -> None:
-        self._idle.append(bell)
+    def put(self, channel: WakeupChannel) -> None:
+        self._idle.append(channel)
 
     def close(self) -> None:
         while self._idle:
@@ -82,93 +82,97 @@ class WakeupChannels:
 class CancelChannels:
     """Descriptors that become readable when a claim of a worker was taken away. For one thread."""
 
-    def __init__(self, link: RedisClient) -> None:
-        self._link = link
-        self._bells: dict[str, RedisCancelSignal] = {}
+    def __init__(self, client: RedisClient) -> None:
+        self._client = client
+        self._signals: dict[str, RedisCancelSignal] = {}
 
     def descriptor(self, worker_id: str) -> int | None:
-        """That of this worker's bell; None while there is no way to listen."""
-        bell = self._bells.get(worker_id)
-        if bell is not None and bell.pid == os.getpid() and not bell.is_broken:
-            return bell.wire.fileno()
-        if bell is not None:
-            del self._bells[worker_id]
-            bell.wire.close()
-        if self._link.is_away:  # to find that out again could take seconds
+        """The descriptor of this worker's signal; None while no connection can be opened."""
+        signal = self._signals.get(worker_id)
+        if signal is not None and signal.pid == os.getpid() and not signal.is_broken:
+            return signal.connection.fileno()
+        if signal is not None:
+            del self._signals[worker_id]
+            signal.connection.close()
+        if self._client.is_away:  # to find that out again could take seconds
             return None
         try:
-            self._bells[worker_id] = bell = RedisCancelSignal(self._link, worker_id)
+            self._signals[worker_id] = signal = RedisCancelSignal(self._client, worker_id)
         except (OSError, ReplyError):
             return None
-        return bell.wire.fileno()
+        return signal.connection.fileno()
 
-    def silence(self) -> None:
-        """What rang is heard. A bell whose connection ended is replaced when it is next wanted."""
-        for bell in list(self._bells.values()):
-            if bell.pid == os.getpid():
-                bell.silence()
+    def clear(self) -> None:
+        """Read what has come. A signal whose connection ended is replaced on its next use."""
+        for signal in list(self._signals.values()):
+            if signal.pid == os.getpid():
+                signal.clear()
 
     def close(self) -> None:
-        while self._bells:
-            self._bells.popitem()[1].wire.close()
+        while self._signals:
+            self._signals.popitem()[1].connection.close()
 
 
 class RedisCancelSignal:
-    def __init__(self, link: RedisClient, worker_id: str) -> None:
+    def __init__(self, client: RedisClient, worker_id: str) -> None:
         self.pid = os.getpid()
         self.is_broken = False
-        self.wire: RespConnection = link.connect()
-        self.wire.ask("SUBSCRIBE", f"{link.address.tag}:leave:{worker_id}")
+        self.connection: RespConnection = client.connect()
+        self.connection.ask("SUBSCRIBE", f"{client.address.tag}:leave:{worker_id}")
 
-    def silence(self) -> None:
+    def clear(self) -> None:
         try:
-            self.wire.take_in()
-            while self.wire.next_reply() is not False:
+            self.connection.take_in()
+            while self.connection.next_reply() is not False:
                 pass
         except (OSError, ReplyError):
             self.is_broken = True
 
 
 def wait(
-    link: RedisClient, bells: WakeupChannels, pool: str, worker: WorkerRef | None, seconds: float
+    client: RedisClient,
+    channels: WakeupChannels,
+    pool: str,
+    worker: WorkerRef | None,
+    seconds: float,
 ) -> bool:
     worker_id, incarnation = ("", None) if worker is None else worker
-    who = (pool, worker_id, "" if incarnation is None else incarnation)
+    waiter = (pool, worker_id, "" if incarnation is None else incarnation)
     end = time.monotonic() + seconds
-    if seconds <= 0 or not bells.has_one():
-        said, *_ = link.run("look", *who, "")
-        if said or seconds <= 0:
-            return bool(said == WORK)
-    bell = bells.take(worker_id)
+    if seconds <= 0 or not channels.has_idle():
+        answer, *_ = client.run("look", *waiter, "")
+        if answer or seconds <= 0:
+            return bool(answer == WORK)
+    channel = channels.take(worker_id)
     is_listed = False
     try:
         while True:
-            is_listed = bell is not None
-            said, pause, since = link.run("look", *who, bell.name if bell else "")
+            is_listed = channel is not None
+            answer, pause, since = client.run("look", *waiter, channel.name if channel else "")
             left = end - time.monotonic()
-            if said == WORK:
+            if answer == WORK:
                 is_listed = False
                 return True
-            if said or left <= 0:
+            if answer or left <= 0:
                 return False
-            if bell is None:
+            if channel is None:
                 time.sleep(min(left, pause / 1e6, 0.05))
-                bell = bells.take(worker_id)
+                channel = channels.take(worker_id)
                 continue
             try:
-                if bell.wait(min(left, pause / 1e6), since):
-                    is_listed = False  # who rings takes us off the list
+                if channel.wait(min(left, pause / 1e6), since):
+                    is_listed = False  # the wake-up has removed it from the list
                     return True
-            except OSError:  # the server went away: it takes a new bell to hear it again
-                bell.close()
-                bell = None
+            except OSError:  # the server went away: only a new channel hears from it again
+                channel.close()
+                channel = None
     finally:
-        if bell is not None:
+        if channel is not None:
             if is_listed:
-                _leave_list(link, pool, bell)
-            bells.put(bell)
+                _leave_list(client, pool, channel)
+            channels.put(channel)
 
 
-def _leave_list(link: RedisClient, pool: str, bell: WakeupChannel) -> None:
-    waiter = f"{bell.name}\1{bell.worker_id}"
-    link.ask("ZREM", f"{link.address.tag}:pool:{pool}:waiting", waiter)
+def _leave_list(client: RedisClient, pool: str, channel: WakeupChannel) -> None:
+    waiter = f"{channel.name}\1{channel.worker_id}"
+    client.ask("ZREM", f"{client.address.tag}:pool:{pool}:waiting", waiter)

@@ -77,7 +77,7 @@ local function settle(id, token, seconds, outcome, result, error_text, delay)
   end
   local pool = item[POOL]
   if item[TENANT] ~= '' then
-    ring(pool, false) -- another item of this tenant may run now
+    add_wakeup(pool, false) -- another item of this tenant may run now
   end
   local is_run = outcome ~= 'hand_back' and outcome ~= 'park'
   if is_run then

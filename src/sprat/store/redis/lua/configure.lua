@@ -16,6 +16,6 @@ if ARGV[4] == '' then
 else
   call('HSET', key, 'limits', ARGV[4])
 end
-ring(ARGV[1], false)
+add_wakeup(ARGV[1], false)
 commit()
 return 1

@@ -17,7 +17,7 @@ local function after_crash(id, item, never_started, in_outage)
 end
 
 -- Free the items of a dead worker: how many, and how many of them were poisoned. `started` is a
--- set of ids when somebody knows which had, false otherwise. `in_outage`: the worker was silent
+-- set of ids when it is known which had, false otherwise. `in_outage`: the worker was silent
 -- since the store was away, and may have died of that.
 local function release_all(worker_id, pool, started, reason, in_outage)
   local ids = held_by(worker_id, pool)
@@ -31,7 +31,7 @@ local function release_all(worker_id, pool, started, reason, in_outage)
       happened(item[POOL], 'f')
     end
     if item[TENANT] ~= '' then
-      ring(item[POOL], false)
+      add_wakeup(item[POOL], false)
     end
     local status = after_crash(id, item, started and true, in_outage)
     if status == 'poisoned' then

@@ -78,7 +78,8 @@ local function why_stale(worker, threshold, reason)
   return now - worker[W_HEARTBEAT] > tonumber(threshold) and reason
 end
 
--- Mark the dead lost, oldest first: who was, who never came, how many items, how many poisoned.
+-- Mark dead workers lost, oldest first. Returns them, those that never came, the number of items
+-- released, and of items poisoned.
 local function reap(pool, threshold, why)
   local workers, expired, released, poisoned = {}, {}, 0, 0
   for _, id in ipairs(call('ZRANGE', pool and pool_key(pool, 'live') or tag .. ':live', 0, -1)) do

@@ -1,7 +1,7 @@
 -- ARGV: pool, status ('': any), limit, the item to begin after ('': none), or the place to go on
 -- from, and a filter as JSON (ItemFilter; ages in microseconds). Answers with the place to go on
 -- from (nil: the end is reached), items, and the last item that was looked at.
--- A call looks at so many items only: other clients wait meanwhile.
+-- A call looks at this many items only: other clients wait meanwhile.
 local LOOK_AT = 2000
 local DIGEST = 40 -- characters before the id that a key leads to
 local pool, status, limit, after = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]

@@ -1,9 +1,9 @@
--- What a waiter sees. ARGV: pool, worker ('': anybody), incarnation, its bell ('': it does not
--- wait yet). Answers with 1: there is work; 2: it has to leave; 0: wait; for how long at most; and
--- the moment: a ring that names it is for this wait.
-local LOOK_AGAIN = 1000000 -- even if the bell is silent
-local pool, worker_id, incarnation, bell = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local waiter = bell .. '\1' .. worker_id
+-- Is there work for a waiter? ARGV: pool, worker ('': any), incarnation, its channel ('': it does
+-- not wait yet). Returns 1: there is work; 2: the worker has to leave; 0: wait; for how long at most;
+-- and the moment: a wake-up that names it is for this wait.
+local LOOK_AGAIN = 1000000 -- even without a wake-up
+local pool, worker_id, incarnation, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local waiter = channel .. '\1' .. worker_id
 local capabilities = {}
 if worker_id ~= '' then
   local worker = worker_of(worker_id)
@@ -33,7 +33,7 @@ if due then
   pause = math.min(pause, tonumber(due) - now)
 end
 commit()
-if bell ~= '' then
+if channel ~= '' then
   call(has_work and 'ZREM' or 'ZADD', pool_key(pool, 'waiting'), unpack(has_work and {waiter} or {now, waiter}))
 end
 return {has_work and 1 or 0, pause, now}

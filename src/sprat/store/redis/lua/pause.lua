@@ -12,6 +12,6 @@ if ARGV[4] == '' then
 else
   call('HSET', key, 'pause_reason', string.sub(ARGV[4], 2))
 end
-ring(ARGV[1], false)
+add_wakeup(ARGV[1], false)
 commit()
 return 1

@@ -16,7 +16,7 @@ if set[S_VERSION] ~= tonumber(ARGV[2]) then
   return false
 end
 if #asked.launch > 0 then
-  reap(pool, '') -- or who is not counted now could come back later
+  reap(pool, '') -- or a worker that is not counted now could come back later
   set = scale_set(pool, group)
   local counted = 0
   for _, one in ipairs(fleet(pool, group)) do

@@ -1,4 +1,4 @@
--- ARGV: pool, the most workers, request. 1 for the one who has to start a scaling pass.
+-- ARGV: pool, the most workers, request. 1 for the caller that has to start a scaling pass.
 local CHECK = 10000000 -- a pass that was asked for has begun by then, or its starter died
 local pool, key = ARGV[1], pool_key(ARGV[1], 'about')
 promote(pool)
@@ -23,7 +23,7 @@ if starting + active >= tonumber(ARGV[2]) then
 end
 local waiting = call('ZCARD', pool_key(pool, 'ready'))
 if waiting == 0 and starting + active == 0 then
-  -- Nobody is there, and all work is delayed: somebody has to wait for the first of it.
+  -- No worker is there, and all work is delayed: a process has to wait for the first of it.
   local due = tonumber(call('ZRANGE', pool_key(pool, 'delayed'), 0, 0, 'WITHSCORES')[2])
   local awaited = tonumber(found[3] or 0)
   if not due or (now < awaited and awaited <= due) then

@@ -137,10 +137,10 @@ local function enter(id, item, status, delay)
     if item[READY_AT] > now then
       item[DELAYED] = 1
       add(pool_key(pool, 'delayed'), item[READY_AT], id)
-      ring(pool, item[GROUP], true)
+      add_wakeup(pool, item[GROUP], true)
     else
       add(pool_key(pool, 'ready'), 0, ready_member(id, item))
-      ring(pool, item[GROUP])
+      add_wakeup(pool, item[GROUP])
     end
   elseif status == 'done' then
     item[FINISHED_AT] = now
@@ -171,7 +171,7 @@ local function forget(pool, ids)
   flush()
 end
 
--- Done items are a list in the order of their ends; a pool keeps so many of them at most.
+-- Done items are a list in the order of their ends; a pool keeps up to a fixed number of them.
 local MOST_DONE = 1000000
 local function keep_done(pool, ids)
   local key = pool_key(pool, 'done')
@@ -207,7 +207,7 @@ local function commit()
   for pool in pairs(stats) do
     write_stats(pool)
   end
-  for pool, what in pairs(rings) do
+  for pool, what in pairs(wakeups) do
     wake(pool, what)
   end
 end

@@ -16,9 +16,9 @@ local function cancel(id, item)
     return false
   end
   if item[STATUS] == 'claimed' then
-    call('PUBLISH', tag .. ':leave:' .. item[CLAIMED_BY], '1') -- its cancel bell
+    call('PUBLISH', tag .. ':leave:' .. item[CLAIMED_BY], '1') -- its cancel signal
     if item[TENANT] ~= '' then
-      ring(pool, false)
+      add_wakeup(pool, false)
     end
   end
   set_hold(id, item, false)

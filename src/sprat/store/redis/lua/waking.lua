@@ -1,14 +1,14 @@
--- Waking those who wait for work (bell.py).
+-- Waking waiters (wakeup.py). Wake-ups are collected, and published by `commit`.
 
-local rings = {}
+local wakeups = {}
 
--- An item of this group became ready (false: something else changed, all shall look). `later`:
--- it will be, and whoever waits has to know until when.
-local function ring(pool, group, later)
-  local of_pool = rings[pool]
+-- An item of this group became ready (false: something else changed, and every waiter looks).
+-- `later`: it is delayed, and waiters have to learn until when.
+local function add_wakeup(pool, group, later)
+  local of_pool = wakeups[pool]
   if not of_pool then
     of_pool = {n = 0, groups = {}}
-    rings[pool] = of_pool
+    wakeups[pool] = of_pool
   end
   if group then
     of_pool.n = of_pool.n + 1
@@ -36,25 +36,25 @@ local function could_take(waiter, groups)
   return false
 end
 
--- The waiters to wake and when each began to wait: those first that wait longest, or all of them
--- when not everyone could take this work. Nobody is on the list any more whom a call names.
+-- The waiters to wake and when each began to wait: the longest waits first, or every waiter that
+-- could take this work if some could not. They are removed from the list.
 local function next_waiters(key, left, what)
   if not what.all and what.groups[''] then
     return call('ZPOPMIN', key, left)
   end
-  local found = {}
+  local waiters = {}
   local all = call('ZRANGE', key, 0, -1, 'WITHSCORES')
   for i = 1, #all, 2 do
-    if (what.all or #found < 2 * left) and (what.all or could_take(all[i], what.groups)) then
+    if (what.all or #waiters < 2 * left) and (what.all or could_take(all[i], what.groups)) then
       call('ZREM', key, all[i])
-      found[#found + 1], found[#found + 2] = all[i], all[i + 1]
+      waiters[#waiters + 1], waiters[#waiters + 2] = all[i], all[i + 1]
     end
   end
-  return found
+  return waiters
 end
 
--- Wake as many waiters as there is work for; one that is gone (nobody hears its bell) does not
--- count. A ring that says since when its waiter waited means: there is work for you, claim it.
+-- Wake as many waiters as there is work for; one without a subscriber on its channel does not
+-- count. A wake-up with the moment at which its waiter began to wait means: claim, there is work.
 local function wake(pool, what)
   local key = pool_key(pool, 'waiting')
   local left = what.n
@@ -67,8 +67,8 @@ local function wake(pool, what)
     local is_hindered = about[2] or tonumber(about[1] or 0) > now
     local is_sure = not (what.all or what.later or is_hindered)
     for i = 1, #waiters, 2 do
-      local bell = tag .. ':bell:' .. string.match(waiters[i], '^[^\1]*')
-      if call('PUBLISH', bell, is_sure and string.format('%.0f', waiters[i + 1]) or '0') > 0 then
+      local channel = tag .. ':bell:' .. string.match(waiters[i], '^[^\1]*')
+      if call('PUBLISH', channel, is_sure and string.format('%.0f', waiters[i + 1]) or '0') > 0 then
         left = left - 1
       end
     end

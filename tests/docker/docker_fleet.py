@@ -1,4 +1,4 @@
-"""A yard under test: a pool of a store, whose workers are containers of the test's own engine."""
+"""A fleet under test: a pool of a store, whose workers are containers of the test engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = {"idle_seconds": 0.3, "heartbeat_seconds": 10.0, "retry_base_seconds": 0
 eventually = partial(patience.eventually, within=PATIENCE)
 
 
-class Yard:
+class DockerFleet:
     def __init__(self, host: str, url: str, log: Path, pool: str = POOL) -> None:
         self.host = host
         self.url = url

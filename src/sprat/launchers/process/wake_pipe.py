@@ -1,9 +1,9 @@
-"""A doorbell per pool and machine: how a push finds out whether a process looks after the pool.
+"""A wake-up pipe per pool and machine: how a push finds out whether a process attends to the pool.
 
-It is a named pipe. Each nest of the pool holds the reading end, from before it is started until it
-ends, however it ends: the kernel closes it. A push that cannot be sure that its job is taken writes
-one byte. If no process reads, the write fails, and the push starts a nest; otherwise a nest looks
-at the pool within a second. Nothing is stored in the pipe, and the file stays: it costs nothing.
+It is a named pipe. Each fork server of the pool holds the reading end, from before it is started
+until it ends; the kernel closes it. A push that cannot be sure that its job is taken writes one
+byte. If no process reads, the write fails, and the push starts a fork server; otherwise a fork
+server looks at the pool within a second. Nothing is stored in the pipe. The file stays.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HANDED_OVER = "SPRAT_DOORBELL"  # the variable with the descriptor that a nest inherits
-RING = b"!"
+DESCRIPTOR = "SPRAT_WAKE_PIPE"  # the variable with the descriptor that a fork server inherits
+WAKE_UP = b"!"
 FLAGS = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 LOOK_SECONDS = 0.5  # a signal is noticed within this
 
@@ -25,31 +25,32 @@ def path_of(url: str, pool: str) -> str:
     from _blake2 import blake2b  # without hashlib, which is a third of Python's own start
 
     name = blake2b(f"{url} {pool}".encode(), digest_size=12).hexdigest()
-    return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"sprat-{os.getuid()}-{name}.bell")
+    return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"sprat-{os.getuid()}-{name}.wake")
 
 
-def ring(url: str, pool: str) -> bool:
-    """Ask the pool's nests on this machine to look at it; False when there is none. The writing end
-    is not kept: the file may be another the next time, and other threads ring too."""
+def wake(url: str, pool: str) -> bool:
+    """Ask the pool's fork servers on this machine to look at it; False when there is none. The
+    writing end is not kept: the file may be another the next time, and other threads write too."""
     try:
-        bell = os.open(path_of(url, pool), os.O_WRONLY | FLAGS)
+        pipe = os.open(path_of(url, pool), os.O_WRONLY | FLAGS)
     except OSError:
         return False
     try:
-        if not _is_ours(bell):
+        if not _is_ours(pipe):
             return False
-        os.write(bell, RING)
+        os.write(pipe, WAKE_UP)
     except BlockingIOError:
-        return True  # it is full of rings
+        return True  # it is full of wake-ups
     except OSError:
         return False
     finally:
-        os.close(bell)
+        os.close(pipe)
     return True
 
 
 def open_reading(url: str, pool: str) -> int:
-    """The reading end, for a nest; -1 where there can be none: then every push starts a nest."""
+    """The reading end, for a fork server; -1 where there can be none: then every push starts a fork
+    server."""
     path = path_of(url, pool)
     try:
         try:
@@ -57,12 +58,12 @@ def open_reading(url: str, pool: str) -> int:
         except FileExistsError:
             pass
         # For writing too: so there is no end of file when the last push closes its end.
-        bell = os.open(path, os.O_RDWR | FLAGS)
+        pipe = os.open(path, os.O_RDWR | FLAGS)
     except OSError:
         return -1
-    if _is_ours(bell):
-        return bell
-    os.close(bell)
+    if _is_ours(pipe):
+        return pipe
+    os.close(pipe)
     return -1
 
 
@@ -74,19 +75,19 @@ def remove(url: str, pool: str) -> None:
         pass
 
 
-def _is_ours(bell: int) -> bool:
-    """Whether it is a pipe of this user: the directory may be everybody's."""
-    about = os.fstat(bell)
-    return stat.S_ISFIFO(about.st_mode) and about.st_uid == os.getuid()
+def _is_ours(pipe: int) -> bool:
+    """Whether it is a pipe of this user: other users may write to the directory."""
+    status = os.fstat(pipe)
+    return stat.S_ISFIFO(status.st_mode) and status.st_uid == os.getuid()
 
 
-class Doorbell:
-    """The reading end in a nest."""
+class WakePipe:
+    """The reading end in a fork server."""
 
     def __init__(self, url: str, pool: str) -> None:
-        self._place = (url, pool)
+        self._address = (url, pool)
         self.descriptor = -1
-        inherited = os.environ.pop(HANDED_OVER, "")
+        inherited = os.environ.pop(DESCRIPTOR, "")
         if inherited:
             self.descriptor = int(inherited)
             os.set_inheritable(self.descriptor, False)
@@ -95,16 +96,18 @@ class Doorbell:
 
     def open(self) -> None:
         if self.descriptor < 0:
-            self.descriptor = open_reading(*self._place)
+            self.descriptor = open_reading(*self._address)
 
     def close(self) -> None:
-        """From here on a push starts a nest. Also in every child: it looks after nothing."""
+        """From here on a push starts a fork server. Every child closes it too: it does not attend
+        to the pool."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
 
     def is_first(self) -> bool:
-        """Whether no other nest of the pool on this machine waits; from here on this one does."""
+        """Whether no other fork server of the pool waits on this machine; from here on this one
+        does."""
         import fcntl
 
         if self.descriptor < 0:
@@ -115,20 +118,20 @@ class Doorbell:
             return False
         return True
 
-    def silence(self) -> bool:
-        """Take the rings out; whether there were any."""
+    def clear(self) -> bool:
+        """Remove the wake-ups from the pipe; whether there were any."""
         if self.descriptor < 0:
             return False
-        rang = False
+        woken = False
         try:
             while os.read(self.descriptor, 1 << 16):
-                rang = True
+                woken = True
         except OSError:
             pass
-        return rang
+        return woken
 
     def wait(self, seconds: float, is_over: Callable[[], bool]) -> bool:
-        """Sleep this long, or until it rings: whether it rang."""
+        """Sleep this long, or until a wake-up: whether there was one."""
         import select
         import time
 

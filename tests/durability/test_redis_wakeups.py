@@ -1,4 +1,4 @@
-"""The bells of those who wait on Redis: a ring is for one wait, and nobody stays on the list."""
+"""Waiters on Redis: a wake-up is for one wait, and no waiter stays on the list."""
 
 from __future__ import annotations
 
@@ -33,33 +33,37 @@ def store(server: RedisServer) -> Iterator[Store]:
 
 
 @pytest.fixture
-def link(server: RedisServer) -> Iterator[RedisClient]:
-    link = RedisClient(parse(server.url))
-    yield link
-    link.close()
+def client(server: RedisServer) -> Iterator[RedisClient]:
+    client = RedisClient(parse(server.url))
+    yield client
+    client.close()
 
 
-def listed(link: RedisClient) -> int:
-    return int(link.ask("ZCARD", f"{link.address.tag}:pool:papers:waiting"))
+def listed(client: RedisClient) -> int:
+    return int(client.ask("ZCARD", f"{client.address.tag}:pool:papers:waiting"))
 
 
-def test_nobody_stays_on_the_list(server: RedisServer, store: Store, link: RedisClient) -> None:
+def test_no_waiter_stays_on_the_list(
+    server: RedisServer, store: Store, client: RedisClient
+) -> None:
     pool = store.pool("papers")
     assert not pool.wait("w1", seconds=0.01)
-    assert listed(link) == 0, "its time was up"
+    assert listed(client) == 0, "its time was up"
     woken: list[bool] = []
     waiter = threading.Thread(target=lambda: woken.append(pool.wait("w1", seconds=PATIENCE)))
     waiter.start()
-    eventually(lambda: listed(link))
+    eventually(lambda: listed(client))
     with open_store(server.url) as other:
         other.pool("papers").push("work")
     waiter.join(PATIENCE)
-    assert (woken, listed(link)) == ([True], 0)
+    assert (woken, listed(client)) == ([True], 0)
 
 
-def test_a_ring_for_an_earlier_wait_is_not_taken_for_work(store: Store, link: RedisClient) -> None:
+def test_a_wakeup_for_an_earlier_wait_is_not_taken_for_work(
+    store: Store, client: RedisClient
+) -> None:
     pool = store.pool("papers")
     assert not pool.wait("w1", seconds=0.01)
-    (bell,) = link.ask("PUBSUB", "CHANNELS", f"{link.address.tag}:bell:*")
-    assert link.ask("PUBLISH", bell, "1794804000000000") == 1
+    (channel,) = client.ask("PUBSUB", "CHANNELS", f"{client.address.tag}:bell:*")
+    assert client.ask("PUBLISH", channel, "1794804000000000") == 1
     assert not pool.wait("w1", seconds=0.01)

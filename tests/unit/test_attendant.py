@@ -1,4 +1,4 @@
-"""When a nest looks at its pool again: it relies on no process that may be dead."""
+"""When an attendant looks at its pool again: it relies on no process that may be dead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from sprat.core import model
 from sprat.core.leases import TOUCH_PART, LeaseState, after_gap
-from sprat.launchers.process.attendance import MOST_FAILURES, SOON_SECONDS, look_again_in
+from sprat.launchers.process.attendant import MOST_FAILURES, SOON_SECONDS, look_again_in
 
 NOW = 1000.0
 LEASE = 8.0
@@ -34,7 +34,7 @@ def look(
     called_ago: float = 5.0,
     **about: object,
 ) -> float | None:
-    seen = model.Snapshot(
+    snapshot = model.Snapshot(
         pool="papers",
         group=None,
         version=1,
@@ -43,7 +43,7 @@ def look(
         workers=workers,
         stats=model.Stats(seconds=60.0),
     ).replace(**about)
-    return look_again_in(seen, SETTINGS, ours=ours, called_ago=called_ago)
+    return look_again_in(snapshot, SETTINGS, ours=ours, called_ago=called_ago)
 
 
 def test_a_pool_without_work_needs_no_look() -> None:
