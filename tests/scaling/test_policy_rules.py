@@ -167,7 +167,7 @@ def test_victims_are_the_latest_launches_then_the_idle_then_the_busy(
     ("changes", "words"),
     [
         ({"policy": "queue-dept"}, "no policy 'queue-dept': did you mean queue-depth?"),
-        ({"policy": "zzz"}, "one of slo, queue-depth, pending-per-worker, headroom"),
+        ({"policy": "zzz"}, "use slo, queue-depth, pending-per-worker, headroom"),
         ({"policy": None}, "there is no policy None"),
         ({"policy_options": [1]}, "policy_options must be a mapping"),
         ({"policy_options": {1: 2}}, "policy_options must be a mapping"),

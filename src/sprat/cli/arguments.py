@@ -8,6 +8,7 @@ from argparse import Namespace
 from sprat.cli.main import COMMANDS, Answered, UsageError
 from sprat.config import project_file
 from sprat.core import payload
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -70,7 +71,7 @@ class CommandParser(argparse.ArgumentParser):
         if message.startswith("unrecognized") and others:
             raise UsageError(f"{word} is an option of `{'` and `'.join(others)}`, not of this")
         if message.startswith("unrecognized") and word.startswith("-"):
-            near = project_file.nearest(word.split("=")[0], dict.fromkeys(self.options()))
+            near = did_you_mean(word.split("=")[0], dict.fromkeys(self.options()))
             raise UsageError(f"unknown option {word}{near}")
         if message.startswith("unrecognized"):
             message = f"{word!r} is one argument too many"

@@ -11,13 +11,14 @@ import os
 from sprat.config import environment, probe_settings, text_file
 from sprat.config.probe_settings import Lifecycle
 from sprat.core import extensions, payload
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.core.model import PoolSettings
 from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import NoReturn
 
     from sprat.config.trigger import Trigger
@@ -28,7 +29,6 @@ DEFAULT_URL = "sqlite:///sprat.db"
 TOP = ("store", "launcher", "pools", "triggers", "worker_lifecycle")
 MAX_BYTES = 1_000_000
 NOT_PLAIN = frozenset(" \t\"'{}[],#")  # characters that may mean something else to YAML
-MOST_NAMED = 30  # of the words that would have been right, in one sentence
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -140,7 +140,7 @@ def checked(tree: Leaf, path: str, directory: str) -> Config:
     top = _mapping(tree, path, "the file")
     for key, leaf in top.items():
         if key not in TOP:
-            _refuse(path, leaf.key_line, f"unknown key {key!r}{nearest(key, TOP)}")
+            _refuse(path, leaf.key_line, f"unknown key {key!r}{did_you_mean(key, TOP)}")
     store = _store(top["store"], path) if "store" in top else None
     common: dict[str, object] = {}
     if (limit := environment.tenant_limit()) is not None:
@@ -222,7 +222,9 @@ def _trigger(leaf: Leaf, path: str, directory: str) -> Trigger:
     for key, inner in leaf.value.items():
         if key not in trigger.CHECKS:
             place = inner.replace(line=inner.key_line, column=inner.key_column)
-            _refuse_here(path, place, f"a trigger has no {key!r}{nearest(key, trigger.CHECKS)}")
+            _refuse_here(
+                path, place, f"a trigger has no {key!r}{did_you_mean(key, trigger.CHECKS)}"
+            )
         given[key] = seconds(inner.plain()) if key == "timeout_seconds" else inner.plain()
         try:
             trigger.CHECKS[key](given[key], key)
@@ -312,17 +314,6 @@ def _number(text: str) -> object:
         return int(text)
     except ValueError:
         return text
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word: what may have been meant."""
-    import difflib
-
-    words = list(known)
-    near = difflib.get_close_matches(name, words, n=1)
-    if near:
-        return f": did you mean {near[0]}?"
-    return f": use {', '.join(words[:MOST_NAMED])}{', ...' if len(words) > MOST_NAMED else ''}"
 
 
 def _refuse_here(path: str, leaf: Leaf, why: str) -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sprat.core import extensions, payload
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.core.model import EVENTS, PoolSettings
 
@@ -50,10 +51,7 @@ def advice(name: str) -> str:
     """The end of a sentence about a setting that a pool does not have: what may have been meant."""
     if name in OF_JOBS:
         return ": each job has its own: `sprat push --max-attempts`, @sprat.task(max_attempts=...)"
-    import difflib
-
-    near = difflib.get_close_matches(name, CHECKS, n=1)
-    return f": did you mean {near[0]}?" if near else f": one of {', '.join(CHECKS)}"
+    return did_you_mean(name, CHECKS)
 
 
 def _optional(check: Callable[[object, str], object]) -> Callable[[object, str], object]:

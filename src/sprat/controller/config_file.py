@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from sprat.config import settings, text_file
-from sprat.config.project_file import nearest, seconds
+from sprat.config.project_file import seconds
 from sprat.controller import limits
 from sprat.core import extensions, payload
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.core.model import PoolSettings
 from sprat.core.record import Record
@@ -194,7 +195,7 @@ class _Reader:
         for key, inner in leaf.value.items():
             name = aliases.get(key, key)
             if name not in known:
-                near = nearest(key, known)
+                near = did_you_mean(key, known)
                 self._refuse(inner.key_line, f"{what} has no {key!r}{near}")
             if name in found and found[name].plain() != inner.plain():
                 self._warnings.append(
@@ -258,7 +259,7 @@ def _launcher(value: object, name: str) -> str:
 def _algorithm(name: object) -> None:
     if name not in policies.NAMES:
         known = (*ALGORITHMS, *policies.NAMES)
-        raise InvalidInput(f"there is no algorithm {name!r}{nearest(str(name), known)}")
+        raise InvalidInput(f"there is no algorithm {name!r}{did_you_mean(name, known)}")
 
 
 def _duration(low: float) -> Callable[[object, str], float]:

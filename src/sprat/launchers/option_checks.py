@@ -8,6 +8,7 @@ workers with them is in launchers/. A module is imported when a pool asks for it
 from __future__ import annotations
 
 from sprat.core import extensions
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -35,9 +36,7 @@ def check(launcher: str, name: str, value: object) -> None:
     home = _home(launcher)
     try:
         if name not in home.CHECKS:
-            from sprat.scaling.options import nearest
-
-            known = nearest(name, home.CHECKS) if home.CHECKS else ": it has none"
+            known = did_you_mean(name, home.CHECKS) if home.CHECKS else ": it has none"
             raise InvalidInput(f"it has no option {name!r}{known}")
         home.CHECKS[name](value, name)
     except InvalidInput as error:

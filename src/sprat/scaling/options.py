@@ -8,7 +8,7 @@ from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     Check = Callable[[object, str], None]
 
@@ -38,15 +38,6 @@ def optional(check: Check) -> Check:
 
 
 seconds = number(MAX_SECONDS)
-
-
-def nearest(name: object, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word: what may have been meant."""
-    import difflib
-
-    words = list(known)
-    near = difflib.get_close_matches(str(name), words, n=1)
-    return f": did you mean {near[0]}?" if near else f": one of {', '.join(words)}"
 
 
 def ceil(value: float) -> int:

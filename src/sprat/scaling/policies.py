@@ -11,6 +11,7 @@ lived.
 from __future__ import annotations
 
 from sprat.core import extensions
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.scaling.launch_backoff import SATURATED_PAUSE_SECONDS, spared
 
@@ -26,9 +27,7 @@ NAMES = extensions.names("policy")
 def find(name: object) -> Any:
     """The module of a policy, or InvalidInput."""
     if not isinstance(name, str) or name not in NAMES:
-        from sprat.scaling.options import nearest
-
-        raise InvalidInput(f"there is no policy {name!r}{nearest(name, NAMES)}")
+        raise InvalidInput(f"there is no policy {name!r}{did_you_mean(name, NAMES)}")
     return extensions.load("policy", name)
 
 
@@ -106,9 +105,7 @@ def check_option(policy_name: str, name: object, value: object) -> None:
     policy = find(policy_name)
     try:
         if name not in policy.CHECKS:
-            from sprat.scaling.options import nearest
-
-            known = nearest(name, policy.CHECKS) if policy.CHECKS else ": it has none"
+            known = did_you_mean(name, policy.CHECKS) if policy.CHECKS else ": it has none"
             raise InvalidInput(f"it has no option {name!r}{known}")
         policy.CHECKS[name](value, name)
     except InvalidInput as error:

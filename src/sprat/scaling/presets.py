@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.scaling.engine import EngineConfig
-from sprat.scaling.options import nearest
 
 PRESETS = {
     # dear, and quick to answer a spike
@@ -39,5 +39,5 @@ PRESETS = {
 def preset(name: str) -> EngineConfig:
     """One of them, or InvalidInput."""
     if name not in PRESETS:
-        raise InvalidInput(f"there is no preset {name!r}{nearest(name, PRESETS)}")
+        raise InvalidInput(f"there is no preset {name!r}{did_you_mean(name, PRESETS)}")
     return PRESETS[name]
