@@ -13,7 +13,7 @@ from sprat.cli.completion import parser_of
 from sprat.cli.main import COMMANDS
 from sprat.config import trigger
 from sprat.config.project_file import TOP
-from sprat.config.settings import CHECKS
+from sprat.config.settings import FIELDS
 from sprat.core.model import PoolSettings
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
@@ -82,7 +82,7 @@ def test_usage_names_every_argument(command: str) -> None:
 
 def test_every_setting_is_documented_with_its_default() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| .+ \|$", section(SETTINGS, "Pools"), re.MULTILINE)
-    assert {name for name, _ in rows} == set(CHECKS)
+    assert {name for name, _ in rows} == set(FIELDS)
     for name, shown in rows:
         assert shown == default_of(name), f"the default of {name}"
 
@@ -91,7 +91,7 @@ def test_every_key_of_a_trigger_is_documented_with_its_default() -> None:
     rows = re.findall(
         r"^\| `(\w+)` \| (.*?) \| .+ \|$", section(SETTINGS, "Triggers"), re.MULTILINE
     )
-    assert {name for name, _ in rows} == set(trigger.CHECKS)
+    assert {name for name, _ in rows} == set(trigger.FIELDS)
     for name, shown in rows:
         value = trigger.Trigger._defaults.get(name)
         default = "that of the file" if name == "directory" else str(value or "none")

@@ -314,7 +314,7 @@ BROKEN = [
     ("overrides:\n  max_replcas: 5", "line 2: overrides has no 'max_replcas': did you mean max_r"),
     ("overrides:\n  target_pending_per_worker: .nan", "line 2: target_pending_per_worker must be"),
     ("overrides:\n  poll_interval_seconds: 0", "line 2: poll_interval_seconds must be more than"),
-    ("overrides:\n  poll_interval_seconds: soon", "line 2: poll_interval_seconds must be a numb"),
+    ("overrides:\n  poll_interval_seconds: soon", "line 2: poll_interval_seconds must be seco"),
     ("scale_sets: {pool: a}", "line 1: scale_sets must be a list (- pool: ...), not a mapping"),
     ("scale_sets: []", "line 1: scale_sets must be a list"),
     ("scale_sets:\n- 7", "line 2: a scale set must be a mapping (key: value), not 7"),

@@ -218,7 +218,7 @@ def test_bad_policies_are_refused_in_a_sentence(changes: dict[str, Any], words: 
 def test_every_policy_checks_every_option_it_has(name: str) -> None:
     policy = policies.find(name)
     assert name == policy.NAME
-    assert policy.CHECKS.keys() == policy.Options().as_dict().keys()
+    assert policy.FIELDS.keys() == policy.Options().as_dict().keys()
     usual = PoolSettings(policy=name, policy_options=policy.Options().as_dict())
     policies.check(usual)
     assert settings.changed(PoolSettings(), {"policy": name}).policy == name

@@ -12,7 +12,7 @@ from sprat.core.model import PoolSettings
 
 
 def test_every_setting_is_checked() -> None:
-    assert set(settings.CHECKS) == set(PoolSettings().as_dict())
+    assert set(settings.FIELDS) == set(PoolSettings().as_dict())
 
 
 def test_defaults_are_good_settings() -> None:

@@ -10,7 +10,7 @@ import os
 
 from sprat.config import environment, probe_settings, text_file
 from sprat.config.probe_settings import Lifecycle
-from sprat.core import extensions, payload
+from sprat.core import extensions, fields, payload
 from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.core.model import PoolSettings
@@ -18,18 +18,18 @@ from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import NoReturn
 
     from sprat.config.trigger import Trigger
     from sprat.config.yaml_tree import Leaf
+    from sprat.core.fields import Field
 
 FILE = "sprat.yml"
 DEFAULT_URL = "sqlite:///sprat.db"
 TOP = ("store", "launcher", "pools", "triggers", "worker_lifecycle")
 MAX_BYTES = 1_000_000
 NOT_PLAIN = frozenset(" \t\"'{}[],#")  # characters that may mean something else to YAML
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Config(Record):
@@ -77,26 +77,13 @@ def named_store(environment: Mapping[str, str]) -> str | None:
 
 def check_overrides(environment: Mapping[str, str]) -> dict[str, int]:
     """What SPRAT_MAX_WORKERS and SPRAT_MIN_WORKERS say about one scaling pass."""
-    from sprat.config.settings import MAX_WORKERS
-
     found = {}
     for name in ("max_workers", "min_workers"):
         variable = f"SPRAT_{name.upper()}"
         text = environment.get(variable)
         if text:
-            found[name] = payload.whole(_number(text), variable, 0, MAX_WORKERS)
+            found[name] = fields.workers()(_number(text), variable)
     return found
-
-
-def seconds(value: object) -> object:
-    """ "5m" as 300.0; what is no such text as it is, for the setting's own check."""
-    if not isinstance(value, str):
-        return value
-    digits = value.rstrip("mshd")
-    unit = UNITS.get(value[len(digits) :])
-    if unit is None or not digits.replace(".", "", 1).isdecimal() or not digits.isascii():
-        return value
-    return float(digits) * unit
 
 
 def beside(url: str, directory: str) -> str:
@@ -146,7 +133,11 @@ def checked(tree: Leaf, path: str, directory: str) -> Config:
     if (limit := environment.tenant_limit()) is not None:
         common["tenant_limit"] = limit
     if "launcher" in top:
-        common["launcher"] = _setting(top["launcher"], "launcher", "launcher", path)
+        from sprat.config import settings
+
+        common["launcher"] = _setting(
+            top["launcher"], settings.FIELDS["launcher"], "launcher", path
+        )
     pools = {}
     if "pools" in top:
         for name, leaf in _mapping(top["pools"], path, "pools").items():
@@ -179,17 +170,28 @@ def _pool(
     for key, inner in _mapping(leaf, path, f"pools.{name}").items():
         if key == "events":
             _refuse(path, inner.key_line, "events is made from triggers: write those instead")
-        if key not in settings.CHECKS:
-            near = settings.advice(key)
-            _refuse(path, inner.key_line, f"pools.{name} has no setting {key!r}{near}")
-        given[key] = _setting(inner, key, f"pools.{name}.{key}", path)
-    if leaf.value and "policy_options" in leaf.value:
+        try:
+            field = settings.find(key, f"pools.{name}")
+        except InvalidInput as error:
+            _refuse(path, inner.key_line, str(error))
+        given[key] = _setting(inner, field, f"pools.{name}.{key}", path)
+    if "policy_options" in given:
         policy = str(given.get("policy", PoolSettings().policy))
-        _check_policy(f"pools.{name}", policy, leaf.value["policy_options"], path)
-    if leaf.value and "launcher_options" in leaf.value:
+        policies = extensions.load("check", "policies")
+        given["policy_options"] = _options(
+            leaf.value["policy_options"],
+            "policy_options",
+            lambda key, value: policies.option(policy, key, value, in_file=True),
+            path=path,
+        )
+    if "launcher_options" in given:
         launcher = str(given.get("launcher") or common.get("launcher") or PoolSettings().launcher)
-        options = _mapping(leaf.value["launcher_options"], path, f"pools.{name}.launcher_options")
-        given["launcher_options"] = _placed(launcher, options, path, directory)
+        given["launcher_options"] = _options(
+            leaf.value["launcher_options"],
+            "launcher_options",
+            lambda key, value: _launcher_option(launcher, key, value, directory),
+            path=path,
+        )
     given["directory"] = os.path.abspath(os.path.join(directory, str(given.get("directory") or "")))
     try:
         made = settings.changed(PoolSettings(), {**common, **given})
@@ -220,16 +222,13 @@ def _trigger(leaf: Leaf, path: str, directory: str) -> Trigger:
     if not isinstance(leaf.value, dict):
         _refuse_here(path, leaf, f"a trigger must be a mapping (key: value), not {leaf.said()}")
     for key, inner in leaf.value.items():
-        if key not in trigger.CHECKS:
-            place = inner.replace(line=inner.key_line, column=inner.key_column)
-            _refuse_here(
-                path, place, f"a trigger has no {key!r}{did_you_mean(key, trigger.CHECKS)}"
-            )
-        given[key] = seconds(inner.plain()) if key == "timeout_seconds" else inner.plain()
+        place = inner.replace(line=inner.key_line, column=inner.key_column)
         try:
-            trigger.CHECKS[key](given[key], key)
+            field = fields.find(trigger.FIELDS, key, "a trigger has no")
+            place = inner
+            given[key] = field.read(inner.plain(), key)
         except InvalidInput as error:
-            _refuse_here(path, inner, f"{error}{_units(key, given[key])}")
+            _refuse_here(path, place, str(error))
     given["directory"] = os.path.abspath(os.path.join(directory, str(given.get("directory") or "")))
     try:
         return trigger.checked(given)
@@ -240,64 +239,42 @@ def _trigger(leaf: Leaf, path: str, directory: str) -> Trigger:
 def _lifecycle(leaf: Leaf | None, path: str) -> Lifecycle:
     if leaf is None:
         return Lifecycle()
-    found = _mapping(leaf, path, "worker_lifecycle")
+    entries = _mapping(leaf, path, "worker_lifecycle")
     try:
-        return probe_settings.checked({key: seconds(inner.plain()) for key, inner in found.items()})
+        return probe_settings.checked({key: inner.plain() for key, inner in entries.items()})
     except InvalidInput as error:
         _refuse(path, leaf.key_line, str(error))
 
 
-def _setting(leaf: Leaf, name: str, what: str, path: str) -> object:
-    from sprat.config import settings
-
-    value: object = leaf.plain()
-    if name.endswith("_seconds"):
-        value = seconds(value)
-    elif name in ("policy_options", "launcher_options") and isinstance(value, dict):
-        value = {k: seconds(v) if str(k).endswith("_seconds") else v for k, v in value.items()}
+def _setting(leaf: Leaf, field: Field, what: str, path: str) -> object:
     try:
-        settings.CHECKS[name](value, what)
+        return field.read(leaf.plain(), what)
     except InvalidInput as error:
-        _refuse(path, leaf.line, f"{error}{_units(name, value)}")
-    return value
+        _refuse(path, leaf.line, str(error))
 
 
-def _units(name: str, value: object) -> str:
-    """The end of a sentence about a time that is a text: how it may be written."""
-    is_time = name.endswith("_seconds") and isinstance(value, str)
-    return ", or a time such as 500ms, 90s, 5m, 2h or 1d" if is_time else ""
-
-
-def _check_policy(name: str, policy: str, leaf: Leaf, path: str) -> None:
-    """Each option of a policy in its own line; what they mean together is checked later."""
-    policies = extensions.load("check", "policies")
-    for key, inner in _mapping(leaf, path, f"{name}.policy_options").items():
-        value = seconds(inner.plain()) if key.endswith("_seconds") else inner.plain()
-        try:
-            policies.check_option(policy, key, value)
-        except InvalidInput as error:
-            _refuse(path, inner.key_line, f"{name}: {error}{_units(key, value)}")
-
-
-def _placed(
-    launcher: str, options: Mapping[str, Leaf], path: str, directory: str
+def _options(
+    leaf: Leaf, setting: str, read: Callable[[str, object], object], *, path: str
 ) -> dict[str, object]:
-    """A launcher's options, each checked in its line. The files that some of them name are read
-    here: whoever launches later knows only the store."""
-    option_checks = extensions.load("check", "launchers")
-    found: dict[str, object] = {}
-    for key, leaf in options.items():
-        value = seconds(leaf.plain()) if key.endswith("_seconds") else leaf.plain()
+    """The options of a policy or launcher, each checked in its own line; what they mean together
+    is checked later."""
+    options: dict[str, object] = {}
+    for key, inner in leaf.value.items():
         try:
-            if isinstance(value, str) and key in option_checks.files(launcher):
-                file = os.path.join(directory, value)
-                text = text_file.read(file, MAX_BYTES, missing=f"{key} names it")
-                value = _tree(text, file).plain()
-            option_checks.check(launcher, key, value)
+            options[key] = read(key, inner.plain())
         except InvalidInput as error:
-            _refuse(path, leaf.key_line, f"launcher_options.{key}: {error}")
-        found[key] = value
-    return found
+            _refuse(path, inner.key_line, f"{setting}.{key}: {error}")
+    return options
+
+
+def _launcher_option(launcher: str, key: str, value: object, directory: str) -> object:
+    """The files that some options name are read here: a process that launches later knows only
+    the store."""
+    option_checks = extensions.load("check", "launchers")
+    if isinstance(value, str) and key in option_checks.files(launcher):
+        file = os.path.join(directory, value)
+        value = _tree(text_file.read(file, MAX_BYTES, missing=f"{key} names it"), file).plain()
+    return option_checks.option(launcher, key, value, in_file=True)
 
 
 def _mapping(leaf: Leaf, path: str, what: str) -> dict[str, Leaf]:

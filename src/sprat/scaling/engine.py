@@ -17,8 +17,8 @@ from enum import StrEnum
 
 from sprat.config import environment
 from sprat.core.errors import InvalidInput
+from sprat.core.fields import MAX_WORKERS
 from sprat.core.record import Record
-from sprat.scaling.options import MAX_WORKERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -36,8 +36,8 @@ PRESETS = {
 }
 
 
-def preset(name: str) -> EngineConfig:
+def preset(name: object) -> EngineConfig:
     """One of them, or InvalidInput."""
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise InvalidInput(f"there is no preset {name!r}{did_you_mean(name, PRESETS)}")
     return PRESETS[name]
