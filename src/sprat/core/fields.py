@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Rule = tuple[str, Callable[[Any], object]]  # what completes "NAME must be ...", and its test
 
+ANY_TEXT = "a text"
 MAX_WORKERS = 100_000
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 TIME = {"type": "string", "pattern": r"^([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|m|h|d)$"}
@@ -63,8 +64,10 @@ class Field(Record):
     @property
     def allowed(self) -> str:
         """The values that it may have, in a few words."""
-        words = ", ".join(allowed for allowed, _ in self.rules)
-        return f"{words}, or null" if self.is_optional else words
+        words = [allowed for allowed, _ in self.rules]
+        if len(words) > 1 and words[0] == ANY_TEXT:
+            del words[0]  # the next rule says more
+        return ", ".join([*words, "or null"] if self.is_optional else words)
 
     def means(self, meaning: str) -> Field:
         """The field with the line that the reference prints about it."""
@@ -145,7 +148,7 @@ def at_least(low: float, field: Field) -> Field:
 def text(accepts: Callable[[str], object] = lambda value: "\0" not in value) -> Field:
     """A text that is not empty. NUL is refused: neither stores nor programs take it."""
     return kind(
-        "a text",
+        ANY_TEXT,
         lambda value: isinstance(value, str) and value and accepts(value),
         type="string",
         minLength=1,
