@@ -18,7 +18,7 @@ from sprat.core.errors import InvalidInput
 
 TOP = Path(__file__).parent.parent
 TOOL = runpy.run_path(str(TOP / "tools" / "settings_reference.py"))
-UPDATE = "run `.venv/bin/python tools/settings_reference.py`"
+UPDATE = "run `make reference`"
 SCHEMA = TOP / "docs" / "reference" / "sprat.schema.json"
 VALIDATOR = jsonschema.Draft7Validator(json.loads(SCHEMA.read_text()))
 YAML_BLOCK = re.compile(r"^```ya?ml\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -40,6 +40,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"pull": "sometimes"}, "pull must be missing or always or never, not 'sometimes'"),
     ({"memory": "lots"}, "memory must be a size such as 512m or 2g, not 'lots'"),
     ({"memory": True}, "memory must be a size such as 512m or 2g, not True"),
+    ({"memory": -1}, "memory must be a size such as 512m or 2g, not -1"),
     ({"memory": "1m"}, "memory must be at least 6m, not '1m'"),
     ({"cpus": 0}, "cpus must be a number of processors from 0.01, not 0"),
     ({"cpus": "2"}, "cpus must be a number of processors from 0.01, not '2'"),

@@ -53,7 +53,7 @@ def size(value: str | int) -> int:
 
 
 def _is_size(value: object) -> bool:
-    return type(value) is int or (isinstance(value, str) and SIZE.fullmatch(value) is not None)
+    return type(value) in (int, str) and SIZE.fullmatch(str(value)) is not None
 
 
 def _volumes(values: Sequence[str], name: str) -> None:

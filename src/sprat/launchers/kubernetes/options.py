@@ -113,9 +113,9 @@ FIELDS = {
         "a Deployment, such as the controller's: when it is deleted, its workers are too"
     ),
     "deployment": KUBERNETES_NAME.means("of mode deployment: its name"),
-    "group": fields.custom("1 to 128 printable characters", payload.label, type="string").means(
-        "of mode deployment: its pods are for this machine group"
-    ),
+    "group": fields.optional(
+        fields.custom("1 to 128 printable characters", payload.label, type="string")
+    ).means("of mode deployment: its pods are for this machine group"),
 }
 
 
