@@ -19,11 +19,9 @@ from sprat.core.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import NoReturn
 
     from sprat.config.trigger import Trigger
     from sprat.config.yaml_tree import Leaf
-    from sprat.core.fields import Field
 
 FILE = "sprat.yml"
 DEFAULT_URL = "sqlite:///sprat.db"
@@ -45,11 +43,7 @@ class Config(Record):
 def load(path: str) -> Config:
     """Read and check a file."""
     directory = os.path.dirname(os.path.abspath(path))
-    return checked(
-        _tree(_text(path), path),
-        path,
-        directory,
-    )
+    return checked(_tree(_text(path), path), directory)
 
 
 def store_url(flag: str | None, environment: Mapping[str, str], *, path: str = FILE) -> str:
@@ -63,8 +57,8 @@ def store_url(flag: str | None, environment: Mapping[str, str], *, path: str = F
     text = _text(path)
     url = _store_at_a_glance(text)
     if url is None:
-        top = _mapping(_tree(text, path), path, "the file")
-        url = _store(top["store"], path) if "store" in top else ""
+        top = _tree(text, path).mapping("the file")
+        url = _store(top["store"]) if "store" in top else ""
     return beside(url or DEFAULT_URL, os.path.dirname(path))
 
 
@@ -122,140 +116,108 @@ def _store_at_a_glance(text: str) -> str | None:
 # -- checking -----------------------------------------------------------------------------------
 
 
-def checked(tree: Leaf, path: str, directory: str) -> Config:
+def checked(tree: Leaf, directory: str) -> Config:
     """The meaning of a file's tree, or InvalidInput."""
-    top = _mapping(tree, path, "the file")
+    from sprat.config import settings
+
+    top = tree.mapping("the file")
     for key, leaf in top.items():
         if key not in TOP:
-            _refuse(path, leaf.key_line, f"unknown key {key!r}{did_you_mean(key, TOP)}")
-    store = _store(top["store"], path) if "store" in top else None
+            leaf.key.refuse(f"unknown key {key!r}{did_you_mean(key, TOP)}")
     common: dict[str, object] = {}
     if (limit := environment.tenant_limit()) is not None:
         common["tenant_limit"] = limit
     if "launcher" in top:
-        from sprat.config import settings
-
-        common["launcher"] = _setting(
-            top["launcher"], settings.FIELDS["launcher"], "launcher", path
-        )
-    pools = {}
-    if "pools" in top:
-        for name, leaf in _mapping(top["pools"], path, "pools").items():
-            pools[name] = _pool(name, leaf, common, path=path, directory=directory)
+        leaf = top["launcher"]
+        common["launcher"] = leaf.checked(settings.FIELDS["launcher"], leaf.plain(), "launcher")
+    pools = top["pools"].mapping("pools") if "pools" in top else {}
     return Config(
-        store=None if store is None else beside(store, directory),
-        pools=pools,
-        triggers=_triggers(top["triggers"], path, directory) if "triggers" in top else (),
-        worker_lifecycle=_lifecycle(top.get("worker_lifecycle"), path),
+        store=beside(_store(top["store"]), directory) if "store" in top else None,
+        pools={name: _pool(name, leaf, common, directory) for name, leaf in pools.items()},
+        triggers=_triggers(top["triggers"], directory) if "triggers" in top else (),
+        worker_lifecycle=_lifecycle(top["worker_lifecycle"])
+        if "worker_lifecycle" in top
+        else Lifecycle(),
     )
 
 
-def _store(leaf: Leaf, path: str) -> str:
+def _store(leaf: Leaf) -> str:
     url = leaf.value
     if not isinstance(url, str) or "://" not in url or not url.isprintable():
-        _refuse(path, leaf.line, f"store must be a URL such as {DEFAULT_URL}, not {leaf.said()}")
+        leaf.refuse(f"store must be a URL such as {DEFAULT_URL}, not {leaf.said()}")
     return url
 
 
-def _pool(
-    name: str, leaf: Leaf, common: Mapping[str, object], *, path: str, directory: str
-) -> PoolSettings:
+def _pool(name: str, leaf: Leaf, common: Mapping[str, object], directory: str) -> PoolSettings:
     from sprat.config import settings
 
-    try:
-        payload.pool_name(name)
-    except InvalidInput as error:
-        _refuse(path, leaf.key_line, str(error))
+    leaf.key.checked(payload.pool_name, name)
+    entries = leaf.mapping(f"pools.{name}")
     given: dict[str, object] = {}
-    for key, inner in _mapping(leaf, path, f"pools.{name}").items():
+    for key, inner in entries.items():
         if key == "events":
-            _refuse(path, inner.key_line, "events is made from triggers: write those instead")
-        try:
-            field = settings.find(key, f"pools.{name}")
-        except InvalidInput as error:
-            _refuse(path, inner.key_line, str(error))
-        given[key] = _setting(inner, field, f"pools.{name}.{key}", path)
+            inner.key.refuse("events is made from triggers: write those instead")
+        field = inner.key.checked(settings.find, key, f"pools.{name}")
+        given[key] = inner.checked(field.read, inner.plain(), f"pools.{name}.{key}")
     if "policy_options" in given:
         policy = str(given.get("policy", PoolSettings().policy))
         policies = extensions.load("check", "policies")
         given["policy_options"] = _options(
-            leaf.value["policy_options"],
+            entries["policy_options"],
             "policy_options",
             lambda key, value: policies.option(policy, key, value, in_file=True),
-            path=path,
         )
     if "launcher_options" in given:
         launcher = str(given.get("launcher") or common.get("launcher") or PoolSettings().launcher)
         given["launcher_options"] = _options(
-            leaf.value["launcher_options"],
+            entries["launcher_options"],
             "launcher_options",
             lambda key, value: _launcher_option(launcher, key, value, directory),
-            path=path,
         )
     given["directory"] = os.path.abspath(os.path.join(directory, str(given.get("directory") or "")))
     try:
         made = settings.changed(PoolSettings(), {**common, **given})
-        starts = given.get("start_on_push", settings.has_processor(made))
-        return made.replace(start_on_push=starts)
     except InvalidInput as error:
-        _refuse(path, leaf.key_line, f"pools.{name}: {error}")
+        leaf.key.refuse(f"pools.{name}: {error}")
+    return made.replace(start_on_push=given.get("start_on_push", settings.has_processor(made)))
 
 
-def _triggers(leaf: Leaf, path: str, directory: str) -> tuple[Trigger, ...]:
+def _triggers(leaf: Leaf, directory: str) -> tuple[Trigger, ...]:
     if leaf.value is None:
         return ()
     if not isinstance(leaf.value, list):
-        _refuse_here(path, leaf, f"triggers must be a list (- name: ...), not {leaf.said()}")
+        leaf.exact.refuse(f"triggers must be a list (- name: ...), not {leaf.said()}")
     found: dict[str, Trigger] = {}
     for inner in leaf.value:
-        trigger = _trigger(inner, path, directory)
+        trigger = _trigger(inner, directory)
         if trigger.name in found:
-            _refuse_here(path, inner, f"there are two triggers with the name {trigger.name}")
+            inner.exact.refuse(f"there are two triggers with the name {trigger.name}")
         found[trigger.name] = trigger
     return tuple(found.values())
 
 
-def _trigger(leaf: Leaf, path: str, directory: str) -> Trigger:
+def _trigger(leaf: Leaf, directory: str) -> Trigger:
     from sprat.config import trigger
 
-    given: dict[str, object] = {}
     if not isinstance(leaf.value, dict):
-        _refuse_here(path, leaf, f"a trigger must be a mapping (key: value), not {leaf.said()}")
+        leaf.exact.refuse(f"a trigger must be a mapping (key: value), not {leaf.said()}")
+    given: dict[str, object] = {}
     for key, inner in leaf.value.items():
-        place = inner.replace(line=inner.key_line, column=inner.key_column)
-        try:
-            field = fields.find(trigger.FIELDS, key, "a trigger has no")
-            place = inner
-            given[key] = field.read(inner.plain(), key)
-        except InvalidInput as error:
-            _refuse_here(path, place, str(error))
+        field = inner.key.exact.checked(fields.find, trigger.FIELDS, key, "a trigger has no")
+        given[key] = inner.exact.checked(field.read, inner.plain(), key)
     given["directory"] = os.path.abspath(os.path.join(directory, str(given.get("directory") or "")))
-    try:
-        return trigger.checked(given)
-    except InvalidInput as error:
-        _refuse_here(path, leaf, str(error))
+    made: Trigger = leaf.exact.checked(trigger.checked, given)
+    return made
 
 
-def _lifecycle(leaf: Leaf | None, path: str) -> Lifecycle:
-    if leaf is None:
-        return Lifecycle()
-    entries = _mapping(leaf, path, "worker_lifecycle")
-    try:
-        return probe_settings.checked({key: inner.plain() for key, inner in entries.items()})
-    except InvalidInput as error:
-        _refuse(path, leaf.key_line, str(error))
+def _lifecycle(leaf: Leaf) -> Lifecycle:
+    entries = leaf.mapping("worker_lifecycle")
+    values = {name: inner.plain() for name, inner in entries.items()}
+    made: Lifecycle = leaf.key.checked(probe_settings.checked, values)
+    return made
 
 
-def _setting(leaf: Leaf, field: Field, what: str, path: str) -> object:
-    try:
-        return field.read(leaf.plain(), what)
-    except InvalidInput as error:
-        _refuse(path, leaf.line, str(error))
-
-
-def _options(
-    leaf: Leaf, setting: str, read: Callable[[str, object], object], *, path: str
-) -> dict[str, object]:
+def _options(leaf: Leaf, setting: str, read: Callable[[str, object], object]) -> dict[str, object]:
     """The options of a policy or launcher, each checked in its own line; what they mean together
     is checked later."""
     options: dict[str, object] = {}
@@ -263,7 +225,7 @@ def _options(
         try:
             options[key] = read(key, inner.plain())
         except InvalidInput as error:
-            _refuse(path, inner.key_line, f"{setting}.{key}: {error}")
+            inner.key.refuse(f"{setting}.{key}: {error}")
     return options
 
 
@@ -277,25 +239,8 @@ def _launcher_option(launcher: str, key: str, value: object, directory: str) -> 
     return option_checks.option(launcher, key, value, in_file=True)
 
 
-def _mapping(leaf: Leaf, path: str, what: str) -> dict[str, Leaf]:
-    if leaf.value is None:
-        return {}
-    if not isinstance(leaf.value, dict):
-        _refuse(path, leaf.line, f"{what} must be a mapping (key: value), not {leaf.said()}")
-    found: dict[str, Leaf] = leaf.value
-    return found
-
-
 def _number(text: str) -> object:
     try:
         return int(text)
     except ValueError:
         return text
-
-
-def _refuse_here(path: str, leaf: Leaf, why: str) -> NoReturn:
-    raise InvalidInput(f"{path}, line {leaf.line}, column {leaf.column}: {why}")
-
-
-def _refuse(path: str, line: int, why: str) -> NoReturn:
-    raise InvalidInput(f"{path}, line {line}: {why}")

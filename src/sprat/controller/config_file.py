@@ -15,7 +15,7 @@ from sprat.scaling import policies
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, NoReturn
+    from typing import Any
 
     from sprat.config.yaml_tree import Leaf
     from sprat.core.fields import Field
@@ -122,7 +122,7 @@ class _Reader:
 
     def _list(self, leaf: Leaf, common: Mapping[str, Leaf]) -> list[ControlledScaleSet]:
         if not isinstance(leaf.value, list) or not leaf.value:
-            self._refuse(leaf.line, f"scale_sets must be a list (- pool: ...), not {leaf.said()}")
+            leaf.refuse(f"scale_sets must be a list (- pool: ...), not {leaf.said()}")
         return [
             self._scale_set(
                 {**common, **self._keys(inner, "a scale set", (*OF_A_SET, *OPTIONS))},
@@ -166,7 +166,7 @@ class _Reader:
             )
         if name is not None:
             leaf = given.get("launcher_options", given["launcher"])
-            self._checked(leaf, option_checks.options, name, options)
+            leaf.checked(option_checks.options, name, options)
         values["launcher_options"] = options
 
     def _algorithm(self, given: Mapping[str, Leaf], values: dict[str, Any]) -> None:
@@ -176,14 +176,14 @@ class _Reader:
             return
         leaf, name = given["algorithm_options"], values.get("algorithm")
         if name is None:
-            self._refuse(leaf.key_line, "algorithm_options need an algorithm: name it too")
+            leaf.key.refuse("algorithm_options need an algorithm: name it too")
         options = self._options(
             leaf,
             "algorithm_options",
             lambda key, value: policies.option(name, key, value, in_file=True),
         )
         wanted = PoolSettings(policy=name, policy_options=options, max_workers=fields.MAX_WORKERS)
-        self._checked(leaf, policies.check, wanted)
+        leaf.checked(policies.check, wanted)
         for key in options.keys() & values["overrides"].keys():
             if options[key] != values["overrides"][key]:
                 self._warnings.append(
@@ -202,16 +202,11 @@ class _Reader:
         aliases: Mapping[str, str] = ALIASES,
     ) -> dict[str, Leaf]:
         """A mapping by the names that we use ourselves."""
-        if leaf.value is None:
-            return {}
-        if not isinstance(leaf.value, dict):
-            self._refuse(leaf.line, f"{what} must be a mapping (key: value), not {leaf.said()}")
         found: dict[str, Leaf] = {}
-        for key, inner in leaf.value.items():
+        for key, inner in leaf.mapping(what).items():
             name = aliases.get(key, key)
             if name not in known:
-                near = did_you_mean(key, known)
-                self._refuse(inner.key_line, f"{what} has no {key!r}{near}")
+                inner.key.refuse(f"{what} has no {key!r}{did_you_mean(key, known)}")
             if name in found and found[name].plain() != inner.plain():
                 self._warnings.append(
                     f"{self._path}, line {inner.key_line}: {name} and its other name do not "
@@ -224,7 +219,7 @@ class _Reader:
     def _values(self, given: Mapping[str, Leaf], table: Mapping[str, Field]) -> dict[str, Any]:
         """The values of those keys that the table has; without those that are null."""
         values = {
-            key: self._checked(leaf, table[key].read, leaf.plain(), key)
+            key: leaf.checked(table[key].read, leaf.plain(), key)
             for key, leaf in given.items()
             if key in table
         }
@@ -234,23 +229,12 @@ class _Reader:
         self, leaf: Leaf, what: str, read: Callable[[str, object], object]
     ) -> dict[str, Any]:
         if not isinstance(leaf.value, dict):
-            self._refuse(leaf.line, f"{what} must be a mapping (option: value), not {leaf.said()}")
-        return {
-            key: self._checked(inner, read, key, inner.plain()) for key, inner in leaf.value.items()
-        }
-
-    def _checked(self, leaf: Leaf, read: Callable[..., Any], *arguments: object) -> Any:
-        try:
-            return read(*arguments)
-        except InvalidInput as error:
-            self._refuse(leaf.line, str(error))
+            leaf.refuse(f"{what} must be a mapping (option: value), not {leaf.said()}")
+        return {key: inner.checked(read, key, inner.plain()) for key, inner in leaf.value.items()}
 
     def _refuse_twins(self, sets: list[ControlledScaleSet], leaf: Leaf) -> None:
         known = set()
         for scale_set in sets:
             if (scale_set.pool, scale_set.group) in known:
-                self._refuse(leaf.key_line, f"there are two scale sets for {scale_set.shown}")
+                leaf.key.refuse(f"there are two scale sets for {scale_set.shown}")
             known.add((scale_set.pool, scale_set.group))
-
-    def _refuse(self, line: int, why: str) -> NoReturn:
-        raise InvalidInput(f"{self._path}, line {line}: {why}")
