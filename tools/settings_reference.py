@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sprat.config import probe_settings, project_file, settings, trigger
+from sprat.controller import limits
 from sprat.core import extensions
 from sprat.core import fields as kinds
 from sprat.core.fields import Field
@@ -25,7 +26,10 @@ from sprat.launchers.kubernetes import options as kubernetes
 from sprat.scaling import policies
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = ("reference/settings.md", "operate/docker.md", "operate/kubernetes.md")
+PAGES = (
+    *("reference/settings.md", "operate/docker.md", "operate/kubernetes.md"),
+    "operate/controller.md",
+)
 SCHEMA = DOCS / "reference" / "sprat.schema.json"
 PLACE = re.compile(r"(<!-- fields: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -37,6 +41,7 @@ TABLES: dict[str, tuple[Mapping[str, Field], type[Record]]] = {
     "worker_lifecycle": (probe_settings.FIELDS, probe_settings.Lifecycle),
     "docker": (docker.FIELDS, docker.Options),
     "kubernetes": (kubernetes.FIELDS, kubernetes.Options),
+    "limits": (limits.FIELDS, limits.ScaleSetLimits),
 }
 # Defaults that the record does not know: where the file is read they are put in.
 DEFAULTS = {

@@ -301,6 +301,7 @@ BROKEN = [
     ),
     ("algorithm: queue_dept", "line 1: there is no algorithm 'queue_dept': did you mean queue_d"),
     ("algorithm: 7", "line 1: there is no algorithm 7"),
+    ("algorithm: [step]", "line 1: there is no algorithm ['step']"),
     ("algorithm_options: {x: 1}", "line 1: algorithm_options need an algorithm: name it too"),
     (
         "algorithm: step\nalgorithm_options: {steps: {'1-5': 1}}",

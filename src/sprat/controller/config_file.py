@@ -68,9 +68,9 @@ class ControllerFile(Record):
     warnings: tuple[str, ...] = ()
 
 
-def _algorithm(name: object, _: str = "") -> None:
-    if name not in ALGORITHMS and name not in policies.NAMES:
-        known = (*ALGORITHMS, *policies.NAMES)
+def _algorithm(name: object, _: str) -> None:
+    known = (*ALGORITHMS, *policies.NAMES)
+    if name not in known:
         raise InvalidInput(f"there is no algorithm {name!r}{did_you_mean(name, known)}")
 
 
