@@ -22,9 +22,9 @@ class Lifecycle(Record):
 
     health_check_interval: float = 10.0
     health_check_timeout: float = 5.0
-    health_failure_threshold: int = 3  # failures in a row, and a worker is unavailable
-    removal_threshold: float = 300.0  # unavailable for longer, and it is removed
-    probe_hosts: tuple[str, ...] = ()  # networks, addresses and names that may be connected to
+    health_failure_threshold: int = 3
+    removal_threshold: float = 300.0
+    probe_hosts: tuple[str, ...] = ()
     is_stated: bool = False  # in a file, perhaps with the values above
 
     @property

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypeGuard
 
     Rule = tuple[str, Callable[[Any], object]]  # what completes "NAME must be ...", and its test
 
@@ -211,7 +211,7 @@ def mapping(
 # -- values -------------------------------------------------------------------------------------
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

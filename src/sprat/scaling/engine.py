@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from sprat.config import environment
 from sprat.core.errors import InvalidInput
-from sprat.core.fields import MAX_WORKERS
+from sprat.core.fields import MAX_WORKERS, is_number
 from sprat.core.record import Record
 
 TYPE_CHECKING = False
@@ -264,8 +264,7 @@ def _check(state: EngineState) -> None:
 
 
 def _is_amount(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 <= float(value) < math.inf  # type: ignore[arg-type]  # checked
+    return is_number(value) and 0 <= value < math.inf
 
 
 def _seconds(moment: Moment | None) -> float | None:

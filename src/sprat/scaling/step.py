@@ -55,12 +55,12 @@ def _row(key: object, workers: object, name: str) -> tuple[int, int, int]:
     numbers = (first, last) if dash else (first,)
     if not all(n.isascii() and n.isdecimal() and len(n) <= 12 for n in numbers):
         raise InvalidInput(f"{name}: {text!r} is not a range such as 0-5, 6 or 21+")
-    fields.workers()(workers, f"{name}: the workers for {text}")
+    count: int = fields.workers()(workers, f"{name}: the workers for {text}")
     start = int(first)
     end = -1 if text.endswith("+") else int(last) if dash else start
     if (dash and end < start) or (dash and text.endswith("+")):
         raise InvalidInput(f"{name}: {text!r} is not a range such as 0-5, 6 or 21+")
-    return start, end, workers  # type: ignore[return-value]  # checked to be whole
+    return start, end, count
 
 
 FIELDS = {

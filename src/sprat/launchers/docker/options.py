@@ -27,21 +27,23 @@ VOLUME = re.compile(r"([^:]+):(/[^:]*)(?::(ro|rw|z|Z)(?:,(ro|rw|z|Z))*)?")
 
 
 class Options(Record):
-    image: str = ""  # has sprat and the user's code in it
-    directory: str = "."  # inside the container: where the handler is imported from
-    command: Sequence[str] = ("sprat",)  # the program in the image that `work POOL ...` is said to
-    pull: str = MISSING  # when the image is fetched from its registry
-    host: str | None = None  # the engine's address; None: DOCKER_HOST, or this machine's
-    network: str | None = None  # None: the engine's default
-    memory: str | int | None = None  # the most that a worker may use: 512m, 2g, or bytes
+    """The defaults; FIELDS has what each of them means."""
+
+    image: str = ""
+    directory: str = "."
+    command: Sequence[str] = ("sprat",)
+    pull: str = MISSING
+    host: str | None = None
+    network: str | None = None
+    memory: str | int | None = None
     cpus: float | None = None
-    volumes: Sequence[str] = ()  # SOURCE:TARGET or SOURCE:TARGET:ro
-    user: str | None = None  # None: the image's
-    read_only: bool = False  # nothing but /tmp and volumes can be written
-    init: bool = True  # a tiny first process, which hands signals on and waits for orphans
-    stop_seconds: float = 10.0  # between SIGTERM and SIGKILL
+    volumes: Sequence[str] = ()
+    user: str | None = None
+    read_only: bool = False
+    init: bool = True
+    stop_seconds: float = 10.0
     labels: Mapping[str, str] = {}
-    environment: Mapping[str, str] = {}  # not for secrets: the store keeps it
+    environment: Mapping[str, str] = {}
 
 
 def size(value: str | int) -> int:

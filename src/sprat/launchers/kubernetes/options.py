@@ -29,33 +29,35 @@ LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)?")
 
 
 class Options(Record):
-    mode: str = POD  # what is made for each worker; or the scale of a Deployment of yours
-    image: str = ""  # has sprat and the user's code in it
-    directory: str = "."  # inside the pod: where the handler is imported from
-    namespace: str | None = None  # None: that of the context, or of our own pod
-    context: str | None = None  # of the kubeconfig; None: our own pod's rights, or the current one
-    secret: str | None = None  # a Secret with SPRAT_URL, and SPRAT_API_KEY where there is one
+    """The defaults; FIELDS has what each of them means."""
+
+    mode: str = POD
+    image: str = ""
+    directory: str = "."
+    namespace: str | None = None
+    context: str | None = None
+    secret: str | None = None
     service_account: str | None = None
-    cpu: str | int | float | None = None  # what is asked for
+    cpu: str | int | float | None = None
     memory: str | int | None = None
-    cpu_limit: str | int | float | None = None  # what it may use
+    cpu_limit: str | int | float | None = None
     memory_limit: str | int | None = None
     image_pull_policy: str | None = None
     labels: Mapping[str, str] = {}
     node_selector: Mapping[str, str] = {}
     host_network: bool = False
-    grace_seconds: float = 3600.0  # a pod that is deleted has so long to finish its job
-    ttl_seconds: float = 60.0  # a finished pod stays so long, for somebody to look at
-    template: Mapping[str, Any] = {}  # a pod template that ours is merged into
-    owner: str | None = None  # a Deployment: deleted, its workers are deleted too
-    deployment: str | None = None  # of mode deployment: whose scale is set
-    group: str | None = None  # of mode deployment: only places of this machine group are its own
+    grace_seconds: float = 3600.0
+    ttl_seconds: float = 60.0
+    template: Mapping[str, Any] = {}
+    owner: str | None = None
+    deployment: str | None = None
+    group: str | None = None
 
 
 def _is_quantity(value: object) -> bool:
     if isinstance(value, str):
         return QUANTITY.fullmatch(value) is not None
-    return fields.is_number(value) and value > 0  # type: ignore[operator]  # it is a number
+    return fields.is_number(value) and value > 0
 
 
 def _label(key: str, value: object, name: str) -> None:
@@ -88,7 +90,10 @@ FIELDS = {
     "context": fields.line().means(
         "of the kubeconfig; default: the pod's own service account, or the current context"
     ),
-    "secret": KUBERNETES_NAME.means("the name of a Secret whose keys become variables"),
+    "secret": KUBERNETES_NAME.means(
+        "the name of a Secret whose keys become variables: `SPRAT_URL`, and `SPRAT_API_KEY` where "
+        "the store is a server"
+    ),
     "service_account": KUBERNETES_NAME.means(
         "of the workers' pods, for jobs that use the cluster; without one they get no token"
     ),
