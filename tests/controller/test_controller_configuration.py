@@ -11,6 +11,7 @@ import pytest
 from controllers import Place
 
 from sprat.cli.main import main
+from sprat.config.environment import numbers
 from sprat.controller import configuration, limits
 from sprat.controller.config_file import ControlledScaleSet
 from sprat.controller.reconciler import planned
@@ -87,9 +88,9 @@ def test_each_number_has_its_variable() -> None:
         "SCALE_DOWN_DELAY_SECONDS": "60",
         "POLL_INTERVAL_SECONDS": "5",
     }
-    found = limits.merged({}, {}, limits.from_environment(given))
+    found = limits.merged({}, {}, numbers(given, limits.FIELDS))
     assert tuple(found) == (1, 7, 2.5, 60, 5)
-    assert limits.from_environment(dict.fromkeys(given, " ")) == {}
+    assert numbers(dict.fromkeys(given, " "), limits.FIELDS) == {}
 
 
 def test_variables_beat_the_file(tmp_path: Path) -> None:

@@ -69,15 +69,11 @@ def named_store(environment: Mapping[str, str]) -> str | None:
     return store_url(None, environment)
 
 
-def check_overrides(environment: Mapping[str, str]) -> dict[str, int]:
+def check_overrides(variables: Mapping[str, str]) -> dict[str, int]:
     """What SPRAT_MAX_WORKERS and SPRAT_MIN_WORKERS say about one scaling pass."""
-    found = {}
-    for name in ("max_workers", "min_workers"):
-        variable = f"SPRAT_{name.upper()}"
-        text = environment.get(variable)
-        if text:
-            found[name] = fields.workers()(_number(text), variable)
-    return found
+    workers = fields.workers()
+    table = {"max_workers": workers, "min_workers": workers}
+    return environment.numbers(variables, table, "SPRAT_")
 
 
 def beside(url: str, directory: str) -> str:
@@ -237,10 +233,3 @@ def _launcher_option(launcher: str, key: str, value: object, directory: str) -> 
         file = os.path.join(directory, value)
         value = _tree(text_file.read(file, MAX_BYTES, missing=f"{key} names it"), file).plain()
     return option_checks.option(launcher, key, value, in_file=True)
-
-
-def _number(text: str) -> object:
-    try:
-        return int(text)
-    except ValueError:
-        return text

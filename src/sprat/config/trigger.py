@@ -25,6 +25,17 @@ TYPES = (CRON, WEBHOOK, SUBPROCESS, IN_LOOP, LAMBDA)
 CHECKER = "parallelization_checker"
 REAPER = "stale_worker_reaper"
 
+# Settings that these types of triggers need, and no other type has.
+OF_TYPES = {
+    "schedule": ((CRON,), "a schedule such as '*/5 * * * *'", "a schedule is"),
+    "on": ((SUBPROCESS, IN_LOOP), f"an event: on: {' or '.join(EVENTS)}", "events are"),
+    "secret_env": (
+        (WEBHOOK,),
+        "secret_env: the name of the variable with its secret",
+        "secret_env is",
+    ),
+}
+
 MAX_TIMEOUT_SECONDS = 86400.0
 
 
@@ -82,20 +93,12 @@ def _pool_of(values: Mapping[str, Any]) -> str | None:
 
 def _check_together(trigger: Trigger) -> None:
     kind = trigger.type
-    if kind == CRON and trigger.schedule is None:
-        raise InvalidInput("a cron trigger needs a schedule such as '*/5 * * * *'")
-    if kind != CRON and trigger.schedule is not None:
-        raise InvalidInput(f"a schedule is for cron triggers, not for {kind}")
-    if kind in (SUBPROCESS, IN_LOOP) and not trigger.on:
-        raise InvalidInput(f"a {kind} trigger needs an event: on: {' or '.join(EVENTS)}")
-    if kind not in (SUBPROCESS, IN_LOOP) and trigger.on:
-        raise InvalidInput(f"events are for subprocess and in_loop triggers, not for {kind}")
-    if kind == WEBHOOK and trigger.secret_env is None:
-        raise InvalidInput(
-            "a webhook trigger needs secret_env: the name of the variable with its secret"
-        )
-    if kind != WEBHOOK and trigger.secret_env is not None:
-        raise InvalidInput(f"secret_env is for webhook triggers, not for {kind}")
+    for name, (types, needed, belongs) in OF_TYPES.items():
+        is_given = bool(getattr(trigger, name))
+        if kind in types and not is_given:
+            raise InvalidInput(f"a {kind} trigger needs {needed}")
+        if kind not in types and is_given:
+            raise InvalidInput(f"{belongs} for {' and '.join(types)} triggers, not for {kind}")
     if trigger.machine is not None and trigger.command is not None:
         raise InvalidInput("a trigger has a machine or a command, not both")
 

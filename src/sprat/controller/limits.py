@@ -44,23 +44,6 @@ FIELDS = {
 }
 
 
-def from_environment(environment: Mapping[str, str]) -> dict[str, float]:
-    """What MIN_REPLICAS and the others say; nonsense is refused."""
-    found: dict[str, float] = {}
-    for name, field in FIELDS.items():
-        text = environment.get(name.upper(), "").strip()
-        if text:
-            found[name] = field(_read(text, name), name.upper())
-    return found
-
-
-def _read(text: str, name: str) -> object:
-    try:
-        return int(text) if name.endswith("_replicas") else float(text)
-    except ValueError:
-        return text
-
-
 def merged(
     remote: Mapping[str, float], overrides: Mapping[str, float], environment: Mapping[str, float]
 ) -> ScaleSetLimits:

@@ -26,22 +26,15 @@ class Options(Record):
     scale_decision_interval_ms: float | None = None
 
 
-MILLISECONDS = fields.optional(fields.number(0, engine.MAX_MS))
-WORKERS = fields.optional(fields.workers())
-
 FIELDS = {
     "preset": fields.custom(
         " or ".join(PRESETS), lambda value, _: preset(value), enum=list(PRESETS)
     ).means("the values of all options that are not given"),
-    "target_p95_latency_ms": MILLISECONDS.means(
-        "above: up; below half of it: down, if all is quiet"
-    ),
-    "target_queue_depth": fields.optional(fields.whole(0, 1_000_000_000)).means(
-        "above: up; below 30 % of it: down, if all is quiet"
-    ),
-    "scale_up_step": WORKERS.means("workers at a time; 0: never up"),
-    "scale_down_step": WORKERS.means("workers at a time; 0: never down"),
-    "scale_decision_interval_ms": MILLISECONDS.means("between two changes"),
+    **{
+        name: fields.optional(field)
+        for name, field in engine.FIELDS.items()
+        if name not in ("min_workers", "max_workers")
+    },
 }
 
 
