@@ -41,9 +41,7 @@ FIELDS = {
     "health_failure_threshold": fields.whole(1, 1000).means(
         "after this many failed checks in a row a worker is unavailable"
     ),
-    "removal_threshold": SOME_SECONDS.means(
-        "a worker that is unavailable for longer is removed, and its jobs run elsewhere"
-    ),
+    "removal_threshold": SOME_SECONDS.means("a worker that is unavailable for longer is removed"),
     "probe_hosts": fields.texts(
         fields.text(), "a list of networks, addresses and host names"
     ).means("networks, addresses and names that the server may connect to; none: no checks"),
