@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 PODS := tests/kubernetes --timeout 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-docker test-kubernetes lint types format bench bench-peers bench-http bench-scaling bench-throttling chaos-postgres chaos-redis chaos-bursts chaos-outages picture clean
+.PHONY: help demo test test-docker test-kubernetes lint types format bench bench-peers bench-http bench-scaling bench-throttling chaos-postgres chaos-redis chaos-bursts chaos-outages reference picture clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -78,12 +78,13 @@ chaos-outages: $(READY)-dev ## take the store away: SPRAT_CHAOS_OUTAGES (50) tim
 bench-http: $(READY)-dev ## the server under load, and with a thousand workers that wait
 	$(BIN)/python -m bench.http
 
+reference: $(READY)-dev ## write what docs/ take from the code: settings, sprat.yml's schema, layers
+	$(BIN)/python tools/settings_reference.py
+	$(BIN)/python tools/architecture.py
+
 picture: $(READY)-dev ## draw what the demo shows, for the README
 	$(BIN)/python tools/picture.py docs/demo.svg sprat demo
 
-.PHONY: architecture
-architecture: $(READY)-dev ## rewrite the generated part of docs/architecture.md
-	$(BIN)/python tools/architecture.py
 
 clean: ## remove everything that can be made again
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -42,7 +42,7 @@ def public_classes() -> set[str]:
 
 
 def test_the_generated_part_is_up_to_date() -> None:
-    assert architecture.with_generated_part(PAGE) == PAGE, "run `make architecture`"
+    assert architecture.with_generated_part(PAGE) == PAGE, "run `make reference`"
 
 
 @pytest.mark.parametrize("name", sorted(set(FILE.findall(PAGE))))

@@ -37,7 +37,8 @@ OPENS_BACKENDS = {
 # Modules that every short-lived worker imports: each import here is paid once a job.
 LEAN = {
     *("", "__main__", "core.record", "core.errors", "core.model", "core.extensions"),
-    *("core.retry_rules", "core.payload", "store.backend", "store.pool", "store.workers"),
+    *("core.retry_rules", "core.payload", "core.fields", "core.did_you_mean", "config.settings"),
+    *("store.backend", "store.pool", "store.workers"),
     *("store.store", "store.open_store", "store.sqlite", "store.http", "cli"),
     *("worker.job", "worker.handlers", "worker.processor", "worker.worker"),
     *("tasks.default_store", "tasks.task", "tasks.source", "tasks.ownership"),

@@ -11,10 +11,7 @@ import pytest
 from sprat.cli.arguments import CommandParser
 from sprat.cli.completion import parser_of
 from sprat.cli.main import COMMANDS
-from sprat.config import trigger
 from sprat.config.project_file import TOP
-from sprat.config.settings import CHECKS
-from sprat.core.model import PoolSettings
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 CLI = (REFERENCE / "cli.md").read_text()
@@ -78,37 +75,6 @@ def test_usage_names_every_argument(command: str) -> None:
         if not action.option_strings:
             name = "|".join(action.choices) if action.choices else str(action.metavar)
             assert name in text.split("```")[1]
-
-
-def test_every_setting_is_documented_with_its_default() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| .+ \|$", section(SETTINGS, "Pools"), re.MULTILINE)
-    assert {name for name, _ in rows} == set(CHECKS)
-    for name, shown in rows:
-        assert shown == default_of(name), f"the default of {name}"
-
-
-def test_every_key_of_a_trigger_is_documented_with_its_default() -> None:
-    rows = re.findall(
-        r"^\| `(\w+)` \| (.*?) \| .+ \|$", section(SETTINGS, "Triggers"), re.MULTILINE
-    )
-    assert {name for name, _ in rows} == set(trigger.CHECKS)
-    for name, shown in rows:
-        value = trigger.Trigger._defaults.get(name)
-        default = "that of the file" if name == "directory" else str(value or "none")
-        assert shown == default.removesuffix(".0"), f"the default of {name}"
-
-
-def default_of(name: str) -> str:
-    if name == "directory":
-        return "that of sprat.yml"
-    if name == "start_on_push":
-        return "true if it has a handler or a command"
-    value = PoolSettings._defaults[name]
-    if value is None or value in ((), {}):
-        return "none"
-    if isinstance(value, float):
-        return f"{value / 86400:g}d" if value >= 86400 else f"{value:g}"
-    return f"{value}"
 
 
 def test_every_key_of_the_file_is_documented() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import sprat
-from sprat.config.settings import CHECKS
+from sprat.config.settings import FIELDS
 from sprat.core import model
 from sprat.store.store import Store
 from sprat.tasks import default_store, results
@@ -109,7 +109,7 @@ def test_every_setting_of_a_pool_is_typed() -> None:
     source = inspect.getsource(tasks)
     typed = source.split("class Settings(TypedDict")[1].split("\nelse:")[0]
     names = {line.split(":")[0].strip() for line in typed.splitlines() if ": " in line}
-    assert names == set(CHECKS) - {"handler", "command", "machine", "machines", "tasks"}
+    assert names == set(FIELDS) - {"handler", "command", "machine", "machines", "tasks"}
 
 
 def method() -> object:

@@ -11,6 +11,7 @@ import pytest
 from controllers import Place
 
 from sprat.cli.main import main
+from sprat.config.environment import numbers
 from sprat.controller import configuration, limits
 from sprat.controller.config_file import ControlledScaleSet
 from sprat.controller.reconciler import planned
@@ -87,9 +88,9 @@ def test_each_number_has_its_variable() -> None:
         "SCALE_DOWN_DELAY_SECONDS": "60",
         "POLL_INTERVAL_SECONDS": "5",
     }
-    found = limits.merged({}, {}, limits.from_environment(given))
+    found = limits.merged({}, {}, numbers(given, limits.FIELDS))
     assert tuple(found) == (1, 7, 2.5, 60, 5)
-    assert limits.from_environment(dict.fromkeys(given, " ")) == {}
+    assert numbers(dict.fromkeys(given, " "), limits.FIELDS) == {}
 
 
 def test_variables_beat_the_file(tmp_path: Path) -> None:
@@ -301,6 +302,7 @@ BROKEN = [
     ),
     ("algorithm: queue_dept", "line 1: there is no algorithm 'queue_dept': did you mean queue_d"),
     ("algorithm: 7", "line 1: there is no algorithm 7"),
+    ("algorithm: [step]", "line 1: there is no algorithm ['step']"),
     ("algorithm_options: {x: 1}", "line 1: algorithm_options need an algorithm: name it too"),
     (
         "algorithm: step\nalgorithm_options: {steps: {'1-5': 1}}",
@@ -314,7 +316,7 @@ BROKEN = [
     ("overrides:\n  max_replcas: 5", "line 2: overrides has no 'max_replcas': did you mean max_r"),
     ("overrides:\n  target_pending_per_worker: .nan", "line 2: target_pending_per_worker must be"),
     ("overrides:\n  poll_interval_seconds: 0", "line 2: poll_interval_seconds must be more than"),
-    ("overrides:\n  poll_interval_seconds: soon", "line 2: poll_interval_seconds must be a numb"),
+    ("overrides:\n  poll_interval_seconds: soon", "line 2: poll_interval_seconds must be seco"),
     ("scale_sets: {pool: a}", "line 1: scale_sets must be a list (- pool: ...), not a mapping"),
     ("scale_sets: []", "line 1: scale_sets must be a list"),
     ("scale_sets:\n- 7", "line 2: a scale set must be a mapping (key: value), not 7"),

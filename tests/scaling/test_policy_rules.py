@@ -167,7 +167,7 @@ def test_victims_are_the_latest_launches_then_the_idle_then_the_busy(
     ("changes", "words"),
     [
         ({"policy": "queue-dept"}, "no policy 'queue-dept': did you mean queue-depth?"),
-        ({"policy": "zzz"}, "one of slo, queue-depth, pending-per-worker, headroom"),
+        ({"policy": "zzz"}, "use slo, queue-depth, pending-per-worker, headroom"),
         ({"policy": None}, "there is no policy None"),
         ({"policy_options": [1]}, "policy_options must be a mapping"),
         ({"policy_options": {1: 2}}, "policy_options must be a mapping"),
@@ -218,7 +218,7 @@ def test_bad_policies_are_refused_in_a_sentence(changes: dict[str, Any], words: 
 def test_every_policy_checks_every_option_it_has(name: str) -> None:
     policy = policies.find(name)
     assert name == policy.NAME
-    assert policy.CHECKS.keys() == policy.Options().as_dict().keys()
+    assert policy.FIELDS.keys() == policy.Options().as_dict().keys()
     usual = PoolSettings(policy=name, policy_options=policy.Options().as_dict())
     policies.check(usual)
     assert settings.changed(PoolSettings(), {"policy": name}).policy == name

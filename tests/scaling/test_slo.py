@@ -343,10 +343,10 @@ def test_a_budget_bounds_the_fleet_and_the_cost_is_told() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"wait_seconds": -1}, "wait_seconds must be a number from 0"),
+        ({"wait_seconds": -1}, "wait_seconds must be seconds from 0"),
         ({"wait_seconds": 0}, "wait_seconds must be at least 0.001 seconds"),
         ({"finish_seconds": 1e-9}, "finish_seconds must be at least 0.001 seconds"),
-        ({"percentile": 101}, "percentile must be a number from 0 to 99.99"),
+        ({"percentile": 101}, "percentile must be a number from 50 to 99.99"),
         ({"percentile": 5}, "percentile must be a number from 50 to 99.99"),
         ({"wait_second": 30}, "it has no option 'wait_second': did you mean wait_seconds?"),
         ({"wait_seconds": 30, "finish_seconds": 60}, "wait_seconds or finish_seconds, not both"),

@@ -40,6 +40,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"pull": "sometimes"}, "pull must be missing or always or never, not 'sometimes'"),
     ({"memory": "lots"}, "memory must be a size such as 512m or 2g, not 'lots'"),
     ({"memory": True}, "memory must be a size such as 512m or 2g, not True"),
+    ({"memory": -1}, "memory must be a size such as 512m or 2g, not -1"),
     ({"memory": "1m"}, "memory must be at least 6m, not '1m'"),
     ({"cpus": 0}, "cpus must be a number of processors from 0.01, not 0"),
     ({"cpus": "2"}, "cpus must be a number of processors from 0.01, not '2'"),
@@ -67,7 +68,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 def test_every_option_is_checked() -> None:
-    assert set(docker.CHECKS) == set(docker.Options().as_dict())
+    assert set(docker.FIELDS) == set(docker.Options().as_dict())
 
 
 def test_every_option_is_documented_with_its_default() -> None:

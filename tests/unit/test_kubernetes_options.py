@@ -128,7 +128,7 @@ def test_every_option_is_documented_with_its_default() -> None:
         text = f"{value:g}" if isinstance(value, float) else str(value).lower()
         expected[name] = "none" if value in (None, "", {}) else text
     assert shown == expected
-    assert set(shown) == set(kubernetes.CHECKS)
+    assert set(shown) == set(kubernetes.FIELDS)
 
 
 def test_every_right_is_documented() -> None:

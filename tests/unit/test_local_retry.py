@@ -143,7 +143,7 @@ def test_4_8_config_from_the_environment() -> None:
     [
         ({"MAX_RETRIES": "many"}, "MAX_RETRIES must be a whole number"),
         ({"RETRY_BASE_MS": "-1"}, "RETRY_BASE_MS must be a number"),
-        ({"RETRY_JITTER_PCT": "20"}, "RETRY_JITTER_PCT must be a number from 0 to 1, not '20'"),
+        ({"RETRY_JITTER_PCT": "20"}, "RETRY_JITTER_PCT must be a number from 0 to 1, not 20"),
     ],
 )
 def test_4_8_nonsense_in_the_environment_is_refused(variables: dict[str, str], words: str) -> None:

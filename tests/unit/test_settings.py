@@ -12,7 +12,7 @@ from sprat.core.model import PoolSettings
 
 
 def test_every_setting_is_checked() -> None:
-    assert set(settings.CHECKS) == set(PoolSettings().as_dict())
+    assert set(settings.FIELDS) == set(PoolSettings().as_dict())
 
 
 def test_defaults_are_good_settings() -> None:
@@ -43,7 +43,7 @@ def test_settings_are_changed_as_told(changes: dict[str, Any]) -> None:
     ("changes", "words"),
     [
         ({"max_worker": 3}, "did you mean max_workers"),
-        ({"zzz": 3}, "one of handler, command"),
+        ({"zzz": 3}, "use handler, command"),
         ({"min_workers": 4, "max_workers": 3}, "min_workers 4 is more than max_workers 3"),
         ({"min_workers": 11}, "min_workers 11 is more than max_workers 10"),
         ({"max_workers": True}, "max_workers must be a whole number"),

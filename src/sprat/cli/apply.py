@@ -12,6 +12,7 @@ from sprat.cli.probe import complaint, doubts, missing_program
 from sprat.cli.target import exists, start_fleet, url_of
 from sprat.config import project_file
 from sprat.config.trigger import LAMBDA
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.core.model import PoolSettings
 from sprat.store.open_store import open_store
@@ -105,7 +106,7 @@ def _check_pools_of(read: project_file.Config, url: str, path: str) -> None:
     for trigger in strangers:
         if trigger.pool not in known:
             first = ": push to it, or apply its settings, first"
-            near = project_file.nearest(str(trigger.pool), sorted(known)) if known else first
+            near = did_you_mean(trigger.pool, sorted(known)) if known else first
             raise InvalidInput(
                 f"{path}: trigger {trigger.name} is for a pool that does not exist: "
                 f"{trigger.pool}{near}"

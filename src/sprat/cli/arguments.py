@@ -7,8 +7,8 @@ from argparse import Namespace
 
 from sprat.cli.main import COMMANDS, Answered, UsageError
 from sprat.config import project_file
-from sprat.core import payload
-from sprat.core.errors import InvalidInput
+from sprat.core import fields, payload
+from sprat.core.did_you_mean import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class CommandParser(argparse.ArgumentParser):
         if message.startswith("unrecognized") and others:
             raise UsageError(f"{word} is an option of `{'` and `'.join(others)}`, not of this")
         if message.startswith("unrecognized") and word.startswith("-"):
-            near = project_file.nearest(word.split("=")[0], dict.fromkeys(self.options()))
+            near = did_you_mean(word.split("=")[0], dict.fromkeys(self.options()))
             raise UsageError(f"unknown option {word}{near}")
         if message.startswith("unrecognized"):
             message = f"{word!r} is one argument too many"
@@ -106,11 +106,9 @@ def address(text: str) -> tuple[str, int]:
 
 def seconds(text: str) -> float:
     """For `type=`: seconds as a number, or with a unit: 90, 1.5, 500ms, 5m, 2h, 1d."""
-    try:
-        return payload.seconds(
-            project_file.seconds(f"{text}s" if text[-1:].isdigit() else text), "it"
-        )
-    except InvalidInput:
+    value = fields.duration(f"{text}s" if text[-1:].isdigit() else text)
+    if value is None or value > payload.MAX_DELAY_SECONDS:
         raise argparse.ArgumentTypeError(
             f"it must be a time such as 90, 500ms, 5m, 2h or 1d, not {text!r}"
-        ) from None
+        )
+    return value

@@ -10,6 +10,7 @@ from sprat.cli.main import DONE, FAILED, UsageError
 from sprat.cli.output import document, number, say, talk
 from sprat.cli.target import attend, open_existing, workable_pool
 from sprat.config import project_file, settings
+from sprat.core import fields
 from sprat.core.errors import SpratError, StoreUnavailable
 from sprat.fleet import checker, controller_lease
 
@@ -32,7 +33,7 @@ def parser() -> CommandParser:
     )
     made.add_argument(
         "--max-workers",
-        type=whole(0, settings.MAX_WORKERS),
+        type=whole(0, fields.MAX_WORKERS),
         metavar="N",
         help="instead of the pool's setting, this once",
     )

@@ -155,14 +155,12 @@ def _heading(name: str) -> str:
 
 
 def _unknown(name: str) -> str:
-    import difflib
+    from sprat.core.did_you_mean import nearest
 
     kind = "option" if name.startswith("-") else "command"
     known = [*COMMANDS, *INNER, "--help", "--json", "--url", "--version"]
-    near = difflib.get_close_matches(name, known, n=1)
     advice = "`sprat --help` lists what there is"
-    if near:
-        meant = near[0]
+    if meant := nearest(name, known):
         advice = f"did you mean {f'`sprat {INNER[meant]}`' if meant in INNER else meant}?"
     return f"unknown {kind} {name!r}: {advice}"
 

@@ -6,7 +6,7 @@ from sprat.cli.arguments import CommandParser, whole
 from sprat.cli.main import DONE
 from sprat.cli.output import document, talk
 from sprat.cli.target import known_pool, open_existing, workable_pool
-from sprat.config import settings
+from sprat.core import fields
 from sprat.fleet import scaler
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ def parser() -> CommandParser:
     made.add_argument("pool", metavar="POOL")
     made.add_argument(
         "--target-workers",
-        type=whole(0, settings.MAX_WORKERS),
+        type=whole(0, fields.MAX_WORKERS),
         metavar="N",
         required=True,
         help="launch or drain workers until there are so many",

@@ -9,7 +9,7 @@ from sprat.cli.arguments import CommandParser, seconds, whole
 from sprat.cli.main import DONE, UsageError
 from sprat.cli.output import document, duration, number, plain, table, talk
 from sprat.cli.target import known_pool, open_existing
-from sprat.scaling.options import MAX_WORKERS
+from sprat.core.fields import MAX_WORKERS
 from sprat.simulation import contenders, recorded, svg, trace_file
 from sprat.simulation.policy import POLL_SECONDS
 from sprat.simulation.timeline import Timeline

@@ -99,9 +99,9 @@ def known_pool(store: Store, name: str, advice: str = "") -> str:
         return name
     near = ", nor any other: `sprat apply` makes them"
     if pools:
-        from sprat.config import project_file
+        from sprat.core.did_you_mean import did_you_mean
 
-        near = project_file.nearest(name, pools)
+        near = did_you_mean(name, pools)
     raise InvalidInput(f"there is no pool {name!r}{near}{advice}")
 
 

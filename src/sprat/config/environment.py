@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
-
-from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
+
+    from sprat.core.fields import Field
 
 TENANT_LIMIT = "PER_TENANT_MAX_CONCURRENCY"
 MAX_TENANT_LIMIT = 1_000_000
@@ -29,23 +29,39 @@ def given(environment: Mapping[str, str] | None) -> Mapping[str, str]:
 
 def whole(environment: Mapping[str, str], name: str, default: int, high: int) -> int:
     """A whole number from 0 to `high`."""
-    text = environment.get(name, "").strip()
-    if not text:
-        return default
-    if not (text.isascii() and text.isdecimal() and int(text[:20]) <= high):
-        raise InvalidInput(f"{name} must be a whole number from 0 to {high}, not {text!r}")
-    return int(text)
+    from sprat.core import fields
+
+    return int(_read(environment, name, fields.whole(0, high), default))
 
 
 def real(environment: Mapping[str, str], name: str, default: float, high: float) -> float:
     """A number from 0 to `high`."""
+    from sprat.core import fields
+
+    return float(_read(environment, name, fields.number(0, high), default))
+
+
+def numbers(
+    environment: Mapping[str, str], table: Mapping[str, Field], prefix: str = ""
+) -> dict[str, Any]:
+    """The values of those variables of a table of fields that are set: MAX_WORKERS, for one."""
+    values = {
+        name: _read(environment, f"{prefix}{name.upper()}", field) for name, field in table.items()
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _read(environment: Mapping[str, str], name: str, field: Field, default: Any = None) -> Any:
     text = environment.get(name, "").strip()
-    if not text:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= high:
-        raise InvalidInput(f"{name} must be a number from 0 to {high:g}, not {text!r}")
-    return value
+    return field(_number(text), name) if text else default
+
+
+def _number(text: str) -> int | float | str:
+    """A text that is no number as it is, for the field to refuse."""
+    if text.isascii() and "_" not in text:
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                pass
+    return text

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from sprat.core import payload
-from sprat.core.errors import InvalidInput
+from sprat.core import fields
 from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
 MAX_SECONDS = 86400.0
@@ -23,9 +22,9 @@ class Lifecycle(Record):
 
     health_check_interval: float = 10.0
     health_check_timeout: float = 5.0
-    health_failure_threshold: int = 3  # failures in a row, and a worker is unavailable
-    removal_threshold: float = 300.0  # unavailable for longer, and it is removed
-    probe_hosts: tuple[str, ...] = ()  # networks, addresses and names that may be connected to
+    health_failure_threshold: int = 3
+    removal_threshold: float = 300.0
+    probe_hosts: tuple[str, ...] = ()
     is_stated: bool = False  # in a file, perhaps with the values above
 
     @property
@@ -34,30 +33,28 @@ class Lifecycle(Record):
         return self.is_stated and not self.probe_hosts
 
 
+SOME_SECONDS = fields.more_than_zero(fields.seconds(MAX_SECONDS))
+
+FIELDS = {
+    "health_check_interval": SOME_SECONDS.means("between two checks of one worker"),
+    "health_check_timeout": SOME_SECONDS.means("a check without an answer by then has failed"),
+    "health_failure_threshold": fields.whole(1, 1000).means(
+        "after this many failed checks in a row a worker is unavailable"
+    ),
+    "removal_threshold": SOME_SECONDS.means("a worker that is unavailable for longer is removed"),
+    "probe_hosts": fields.texts(
+        fields.text(), "a list of networks, addresses and host names"
+    ).means("networks, addresses and names that the server may connect to; none: no checks"),
+}
+
+
 def checked(given: Mapping[str, Any]) -> Lifecycle:
     """The settings in a file, or InvalidInput."""
-    for name, value in given.items():
-        if name not in CHECKS:
-            raise InvalidInput(f"worker_lifecycle has no {name!r}: one of {', '.join(CHECKS)}")
-        CHECKS[name](value, f"worker_lifecycle.{name}")
-    hosts = tuple(given.get("probe_hosts") or ())
-    return Lifecycle(**{**given, "probe_hosts": hosts, "is_stated": True})
-
-
-def _some_seconds(value: object, name: str) -> None:
-    if not payload.seconds(value, name, MAX_SECONDS):
-        raise InvalidInput(f"{name} must be more than 0 seconds")
-
-
-def _hosts(value: object, name: str) -> None:
-    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-        raise InvalidInput(f"{name} must be a list of networks, addresses and host names")
-
-
-CHECKS: dict[str, Callable[[object, str], object]] = {
-    "health_check_interval": _some_seconds,
-    "health_check_timeout": _some_seconds,
-    "health_failure_threshold": lambda value, name: payload.whole(value, name, 1, 1000),
-    "removal_threshold": _some_seconds,
-    "probe_hosts": _hosts,
-}
+    values = {
+        name: fields.find(FIELDS, name, "worker_lifecycle has no").read(
+            value, f"worker_lifecycle.{name}"
+        )
+        for name, value in given.items()
+    }
+    hosts = tuple(values.pop("probe_hosts", ()))
+    return Lifecycle(**values, probe_hosts=hosts, is_stated=True)

@@ -10,15 +10,15 @@ import os
 
 from sprat.config import environment, probe_settings, text_file
 from sprat.config.probe_settings import Lifecycle
-from sprat.core import extensions, payload
+from sprat.core import extensions, fields, payload
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.core.model import PoolSettings
 from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import NoReturn
+    from collections.abc import Callable, Mapping
 
     from sprat.config.trigger import Trigger
     from sprat.config.yaml_tree import Leaf
@@ -28,8 +28,6 @@ DEFAULT_URL = "sqlite:///sprat.db"
 TOP = ("store", "launcher", "pools", "triggers", "worker_lifecycle")
 MAX_BYTES = 1_000_000
 NOT_PLAIN = frozenset(" \t\"'{}[],#")  # characters that may mean something else to YAML
-MOST_NAMED = 30  # of the words that would have been right, in one sentence
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Config(Record):
@@ -45,11 +43,7 @@ class Config(Record):
 def load(path: str) -> Config:
     """Read and check a file."""
     directory = os.path.dirname(os.path.abspath(path))
-    return checked(
-        _tree(_text(path), path),
-        path,
-        directory,
-    )
+    return checked(_tree(_text(path), path), directory)
 
 
 def store_url(flag: str | None, environment: Mapping[str, str], *, path: str = FILE) -> str:
@@ -63,8 +57,8 @@ def store_url(flag: str | None, environment: Mapping[str, str], *, path: str = F
     text = _text(path)
     url = _store_at_a_glance(text)
     if url is None:
-        top = _mapping(_tree(text, path), path, "the file")
-        url = _store(top["store"], path) if "store" in top else ""
+        top = _tree(text, path).mapping("the file")
+        url = _store(top["store"]) if "store" in top else ""
     return beside(url or DEFAULT_URL, os.path.dirname(path))
 
 
@@ -75,28 +69,11 @@ def named_store(environment: Mapping[str, str]) -> str | None:
     return store_url(None, environment)
 
 
-def check_overrides(environment: Mapping[str, str]) -> dict[str, int]:
+def check_overrides(variables: Mapping[str, str]) -> dict[str, int]:
     """What SPRAT_MAX_WORKERS and SPRAT_MIN_WORKERS say about one scaling pass."""
-    from sprat.config.settings import MAX_WORKERS
-
-    found = {}
-    for name in ("max_workers", "min_workers"):
-        variable = f"SPRAT_{name.upper()}"
-        text = environment.get(variable)
-        if text:
-            found[name] = payload.whole(_number(text), variable, 0, MAX_WORKERS)
-    return found
-
-
-def seconds(value: object) -> object:
-    """ "5m" as 300.0; what is no such text as it is, for the setting's own check."""
-    if not isinstance(value, str):
-        return value
-    digits = value.rstrip("mshd")
-    unit = UNITS.get(value[len(digits) :])
-    if unit is None or not digits.replace(".", "", 1).isdecimal() or not digits.isascii():
-        return value
-    return float(digits) * unit
+    workers = fields.workers()
+    table = {"max_workers": workers, "min_workers": workers}
+    return environment.numbers(variables, table, "SPRAT_")
 
 
 def beside(url: str, directory: str) -> str:
@@ -135,199 +112,124 @@ def _store_at_a_glance(text: str) -> str | None:
 # -- checking -----------------------------------------------------------------------------------
 
 
-def checked(tree: Leaf, path: str, directory: str) -> Config:
+def checked(tree: Leaf, directory: str) -> Config:
     """The meaning of a file's tree, or InvalidInput."""
-    top = _mapping(tree, path, "the file")
+    from sprat.config import settings
+
+    top = tree.mapping("the file")
     for key, leaf in top.items():
         if key not in TOP:
-            _refuse(path, leaf.key_line, f"unknown key {key!r}{nearest(key, TOP)}")
-    store = _store(top["store"], path) if "store" in top else None
+            leaf.key.refuse(f"unknown key {key!r}{did_you_mean(key, TOP)}")
     common: dict[str, object] = {}
     if (limit := environment.tenant_limit()) is not None:
         common["tenant_limit"] = limit
     if "launcher" in top:
-        common["launcher"] = _setting(top["launcher"], "launcher", "launcher", path)
-    pools = {}
-    if "pools" in top:
-        for name, leaf in _mapping(top["pools"], path, "pools").items():
-            pools[name] = _pool(name, leaf, common, path=path, directory=directory)
+        leaf = top["launcher"]
+        common["launcher"] = leaf.checked(settings.FIELDS["launcher"], leaf.plain(), "launcher")
+    pools = top["pools"].mapping("pools") if "pools" in top else {}
     return Config(
-        store=None if store is None else beside(store, directory),
-        pools=pools,
-        triggers=_triggers(top["triggers"], path, directory) if "triggers" in top else (),
-        worker_lifecycle=_lifecycle(top.get("worker_lifecycle"), path),
+        store=beside(_store(top["store"]), directory) if "store" in top else None,
+        pools={name: _pool(name, leaf, common, directory) for name, leaf in pools.items()},
+        triggers=_triggers(top["triggers"], directory) if "triggers" in top else (),
+        worker_lifecycle=_lifecycle(top["worker_lifecycle"])
+        if "worker_lifecycle" in top
+        else Lifecycle(),
     )
 
 
-def _store(leaf: Leaf, path: str) -> str:
+def _store(leaf: Leaf) -> str:
     url = leaf.value
     if not isinstance(url, str) or "://" not in url or not url.isprintable():
-        _refuse(path, leaf.line, f"store must be a URL such as {DEFAULT_URL}, not {leaf.said()}")
+        leaf.refuse(f"store must be a URL such as {DEFAULT_URL}, not {leaf.said()}")
     return url
 
 
-def _pool(
-    name: str, leaf: Leaf, common: Mapping[str, object], *, path: str, directory: str
-) -> PoolSettings:
+def _pool(name: str, leaf: Leaf, common: Mapping[str, object], directory: str) -> PoolSettings:
     from sprat.config import settings
 
-    try:
-        payload.pool_name(name)
-    except InvalidInput as error:
-        _refuse(path, leaf.key_line, str(error))
+    leaf.key.checked(payload.pool_name, name)
+    entries = leaf.mapping(f"pools.{name}")
     given: dict[str, object] = {}
-    for key, inner in _mapping(leaf, path, f"pools.{name}").items():
+    for key, inner in entries.items():
         if key == "events":
-            _refuse(path, inner.key_line, "events is made from triggers: write those instead")
-        if key not in settings.CHECKS:
-            near = settings.advice(key)
-            _refuse(path, inner.key_line, f"pools.{name} has no setting {key!r}{near}")
-        given[key] = _setting(inner, key, f"pools.{name}.{key}", path)
-    if leaf.value and "policy_options" in leaf.value:
+            inner.key.refuse("events is made from triggers: write those instead")
+        field = inner.key.checked(settings.find, key, f"pools.{name}")
+        given[key] = inner.checked(field.read, inner.plain(), f"pools.{name}.{key}")
+    if "policy_options" in given:
         policy = str(given.get("policy", PoolSettings().policy))
-        _check_policy(f"pools.{name}", policy, leaf.value["policy_options"], path)
-    if leaf.value and "launcher_options" in leaf.value:
+        policies = extensions.load("check", "policies")
+        given["policy_options"] = _options(
+            entries["policy_options"],
+            "policy_options",
+            lambda key, value: policies.option(policy, key, value, in_file=True),
+        )
+    if "launcher_options" in given:
         launcher = str(given.get("launcher") or common.get("launcher") or PoolSettings().launcher)
-        options = _mapping(leaf.value["launcher_options"], path, f"pools.{name}.launcher_options")
-        given["launcher_options"] = _placed(launcher, options, path, directory)
+        given["launcher_options"] = _options(
+            entries["launcher_options"],
+            "launcher_options",
+            lambda key, value: _launcher_option(launcher, key, value, directory),
+        )
     given["directory"] = os.path.abspath(os.path.join(directory, str(given.get("directory") or "")))
     try:
         made = settings.changed(PoolSettings(), {**common, **given})
-        starts = given.get("start_on_push", settings.has_processor(made))
-        return made.replace(start_on_push=starts)
     except InvalidInput as error:
-        _refuse(path, leaf.key_line, f"pools.{name}: {error}")
+        leaf.key.refuse(f"pools.{name}: {error}")
+    return made.replace(start_on_push=given.get("start_on_push", settings.has_processor(made)))
 
 
-def _triggers(leaf: Leaf, path: str, directory: str) -> tuple[Trigger, ...]:
+def _triggers(leaf: Leaf, directory: str) -> tuple[Trigger, ...]:
     if leaf.value is None:
         return ()
     if not isinstance(leaf.value, list):
-        _refuse_here(path, leaf, f"triggers must be a list (- name: ...), not {leaf.said()}")
+        leaf.exact.refuse(f"triggers must be a list (- name: ...), not {leaf.said()}")
     found: dict[str, Trigger] = {}
     for inner in leaf.value:
-        trigger = _trigger(inner, path, directory)
+        trigger = _trigger(inner, directory)
         if trigger.name in found:
-            _refuse_here(path, inner, f"there are two triggers with the name {trigger.name}")
+            inner.exact.refuse(f"there are two triggers with the name {trigger.name}")
         found[trigger.name] = trigger
     return tuple(found.values())
 
 
-def _trigger(leaf: Leaf, path: str, directory: str) -> Trigger:
+def _trigger(leaf: Leaf, directory: str) -> Trigger:
     from sprat.config import trigger
 
+    if not isinstance(leaf.value, dict):
+        leaf.exact.refuse(f"a trigger must be a mapping (key: value), not {leaf.said()}")
     given: dict[str, object] = {}
-    if not isinstance(leaf.value, dict):
-        _refuse_here(path, leaf, f"a trigger must be a mapping (key: value), not {leaf.said()}")
     for key, inner in leaf.value.items():
-        if key not in trigger.CHECKS:
-            place = inner.replace(line=inner.key_line, column=inner.key_column)
-            _refuse_here(path, place, f"a trigger has no {key!r}{nearest(key, trigger.CHECKS)}")
-        given[key] = seconds(inner.plain()) if key == "timeout_seconds" else inner.plain()
-        try:
-            trigger.CHECKS[key](given[key], key)
-        except InvalidInput as error:
-            _refuse_here(path, inner, f"{error}{_units(key, given[key])}")
+        field = inner.key.exact.checked(fields.find, trigger.FIELDS, key, "a trigger has no")
+        given[key] = inner.exact.checked(field.read, inner.plain(), key)
     given["directory"] = os.path.abspath(os.path.join(directory, str(given.get("directory") or "")))
-    try:
-        return trigger.checked(given)
-    except InvalidInput as error:
-        _refuse_here(path, leaf, str(error))
+    made: Trigger = leaf.exact.checked(trigger.checked, given)
+    return made
 
 
-def _lifecycle(leaf: Leaf | None, path: str) -> Lifecycle:
-    if leaf is None:
-        return Lifecycle()
-    found = _mapping(leaf, path, "worker_lifecycle")
-    try:
-        return probe_settings.checked({key: seconds(inner.plain()) for key, inner in found.items()})
-    except InvalidInput as error:
-        _refuse(path, leaf.key_line, str(error))
+def _lifecycle(leaf: Leaf) -> Lifecycle:
+    entries = leaf.mapping("worker_lifecycle")
+    values = {name: inner.plain() for name, inner in entries.items()}
+    made: Lifecycle = leaf.key.checked(probe_settings.checked, values)
+    return made
 
 
-def _setting(leaf: Leaf, name: str, what: str, path: str) -> object:
-    from sprat.config import settings
-
-    value: object = leaf.plain()
-    if name.endswith("_seconds"):
-        value = seconds(value)
-    elif name in ("policy_options", "launcher_options") and isinstance(value, dict):
-        value = {k: seconds(v) if str(k).endswith("_seconds") else v for k, v in value.items()}
-    try:
-        settings.CHECKS[name](value, what)
-    except InvalidInput as error:
-        _refuse(path, leaf.line, f"{error}{_units(name, value)}")
-    return value
-
-
-def _units(name: str, value: object) -> str:
-    """The end of a sentence about a time that is a text: how it may be written."""
-    is_time = name.endswith("_seconds") and isinstance(value, str)
-    return ", or a time such as 500ms, 90s, 5m, 2h or 1d" if is_time else ""
-
-
-def _check_policy(name: str, policy: str, leaf: Leaf, path: str) -> None:
-    """Each option of a policy in its own line; what they mean together is checked later."""
-    policies = extensions.load("check", "policies")
-    for key, inner in _mapping(leaf, path, f"{name}.policy_options").items():
-        value = seconds(inner.plain()) if key.endswith("_seconds") else inner.plain()
+def _options(leaf: Leaf, setting: str, read: Callable[[str, object], object]) -> dict[str, object]:
+    """The options of a policy or launcher, each checked in its own line; what they mean together
+    is checked later."""
+    options: dict[str, object] = {}
+    for key, inner in leaf.value.items():
         try:
-            policies.check_option(policy, key, value)
+            options[key] = read(key, inner.plain())
         except InvalidInput as error:
-            _refuse(path, inner.key_line, f"{name}: {error}{_units(key, value)}")
+            inner.key.refuse(f"{setting}.{key}: {error}")
+    return options
 
 
-def _placed(
-    launcher: str, options: Mapping[str, Leaf], path: str, directory: str
-) -> dict[str, object]:
-    """A launcher's options, each checked in its line. The files that some of them name are read
-    here: whoever launches later knows only the store."""
+def _launcher_option(launcher: str, key: str, value: object, directory: str) -> object:
+    """The files that some options name are read here: a process that launches later knows only
+    the store."""
     option_checks = extensions.load("check", "launchers")
-    found: dict[str, object] = {}
-    for key, leaf in options.items():
-        value = seconds(leaf.plain()) if key.endswith("_seconds") else leaf.plain()
-        try:
-            if isinstance(value, str) and key in option_checks.files(launcher):
-                file = os.path.join(directory, value)
-                text = text_file.read(file, MAX_BYTES, missing=f"{key} names it")
-                value = _tree(text, file).plain()
-            option_checks.check(launcher, key, value)
-        except InvalidInput as error:
-            _refuse(path, leaf.key_line, f"launcher_options.{key}: {error}")
-        found[key] = value
-    return found
-
-
-def _mapping(leaf: Leaf, path: str, what: str) -> dict[str, Leaf]:
-    if leaf.value is None:
-        return {}
-    if not isinstance(leaf.value, dict):
-        _refuse(path, leaf.line, f"{what} must be a mapping (key: value), not {leaf.said()}")
-    found: dict[str, Leaf] = leaf.value
-    return found
-
-
-def _number(text: str) -> object:
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word: what may have been meant."""
-    import difflib
-
-    words = list(known)
-    near = difflib.get_close_matches(name, words, n=1)
-    if near:
-        return f": did you mean {near[0]}?"
-    return f": use {', '.join(words[:MOST_NAMED])}{', ...' if len(words) > MOST_NAMED else ''}"
-
-
-def _refuse_here(path: str, leaf: Leaf, why: str) -> NoReturn:
-    raise InvalidInput(f"{path}, line {leaf.line}, column {leaf.column}: {why}")
-
-
-def _refuse(path: str, line: int, why: str) -> NoReturn:
-    raise InvalidInput(f"{path}, line {line}: {why}")
+    if isinstance(value, str) and key in option_checks.files(launcher):
+        file = os.path.join(directory, value)
+        value = _tree(text_file.read(file, MAX_BYTES, missing=f"{key} names it"), file).plain()
+    return option_checks.option(launcher, key, value, in_file=True)

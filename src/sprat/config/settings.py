@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from sprat.core import extensions, payload
+from sprat.core import extensions, fields, payload
 from sprat.core.errors import InvalidInput
 from sprat.core.model import EVENTS, PoolSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+
+    from sprat.core.fields import Field
 
 ISOLATIONS = ("process", "none")
-MAX_WORKERS = 100_000
 OF_JOBS = ("max_attempts", "max_retries")  # given with a push, not in a pool's settings
 
 
 def changed(now: PoolSettings, changes: Mapping[str, object]) -> PoolSettings:
     """The settings after these changes, each checked, and then all of them together."""
     for name, value in changes.items():
-        if name not in CHECKS:
-            raise InvalidInput(f"a pool has no setting {name!r}{advice(name)}")
-        CHECKS[name](value, name)
+        find(name, "a pool")(value, name)
     after = now.replace(**changes)
     if after.min_workers > after.max_workers:
         raise InvalidInput(
@@ -46,158 +45,155 @@ def require_processor(settings: PoolSettings, pool: str) -> None:
         raise InvalidInput(f"pool {pool} has no handler and no command: `sprat apply` gives it one")
 
 
-def advice(name: str) -> str:
-    """The end of a sentence about a setting that a pool does not have: what may have been meant."""
+def find(name: str, pool: str) -> Field:
+    """The field of a setting; InvalidInput where a pool has none of this name."""
     if name in OF_JOBS:
-        return ": each job has its own: `sprat push --max-attempts`, @sprat.task(max_attempts=...)"
-    import difflib
-
-    near = difflib.get_close_matches(name, CHECKS, n=1)
-    return f": did you mean {near[0]}?" if near else f": one of {', '.join(CHECKS)}"
+        advice = "each job has its own: `sprat push --max-attempts`, @sprat.task(max_attempts=...)"
+        raise InvalidInput(f"{pool} has no setting {name!r}: {advice}")
+    return fields.find(FIELDS, name, f"{pool} has no setting")
 
 
-def _optional(check: Callable[[object, str], object]) -> Callable[[object, str], object]:
-    return lambda value, name: None if value is None else check(value, name)
-
-
-def _whole(low: int, high: int) -> Callable[[object, str], object]:
-    return lambda value, name: payload.whole(value, name, low, high)
-
-
-def _seconds(value: object, name: str) -> object:
-    return payload.seconds(value, name)
-
-
-def _some_seconds(value: object, name: str) -> None:
-    if not payload.seconds(value, name):
-        raise InvalidInput(f"{name} must be more than 0 seconds")
-
-
-def _flag(value: object, name: str) -> None:
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{name} must be true or false, not {value!r}")
-
-
-def _one_of(*words: str) -> Callable[[object, str], object]:
-    def check(value: object, name: str) -> None:
-        if value not in words:
-            raise InvalidInput(f"{name} must be {' or '.join(words)}, not {value!r}")
-
-    return check
-
-
-def _text(value: object, name: str) -> None:
-    if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{name} must be a text, not {value!r}")
-
-
-def _texts(value: object, name: str) -> None:
-    if isinstance(value, str) or not isinstance(value, list | tuple):
-        raise InvalidInput(f"{name} must be a list of texts, not {value!r}")
-    for part in value:
-        _text(part, name)
-
-
-def _variables(value: object, name: str) -> None:
-    _texts(value, name)
-    for part in value:  # type: ignore[attr-defined]  # a list, as was just checked
-        variable, sign, _ = part.partition("=")
-        if sign:  # the value may be a secret
-            raise InvalidInput(f"{name} takes names without values: {variable}, not {variable}=...")
-
-
-def _handler(value: object, name: str) -> None:
-    _text(value, name)
-    module, colon, function = str(value).partition(":")
+def _is_handler(value: str) -> bool:
+    module, colon, function = value.partition(":")
     parts = (*module.split("."), *function.split("."))
-    if not colon or not all(part.isidentifier() for part in parts):
-        raise InvalidInput(f"{name} must be module:function, not {value!r}")
+    return bool(colon) and all(part.isidentifier() for part in parts)
 
 
-def _command(value: object, name: str) -> None:
-    _texts(value, name)
-    if not value:
-        raise InvalidInput(f"{name} must name a program")
+def _variable(value: str, name: str) -> None:
+    variable, sign, _ = value.partition("=")
+    if sign:  # the value may be a secret
+        raise InvalidInput(f"{name} takes names without values: {variable}, not {variable}=...")
 
 
-def _files(value: object, name: str) -> None:
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{name} must be a mapping from name to file, not {value!r}")
-    for key, path in value.items():
-        _text(key, f"a name in {name}")
-        _text(path, f"{name}.{key}")
+def _file(key: str, path: object, name: str) -> None:
+    fields.text()(key, f"a name in {name}")
+    fields.text()(path, f"{name}.{key}")
 
 
-def _tasks(value: object, name: str) -> None:
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{name} must be a mapping from task to its handler, not {value!r}")
-    for task, about in value.items():
-        payload.task_name(task)
-        if not isinstance(about, dict):
-            raise InvalidInput(f"{name}.{task} must be a mapping with handler, file and host")
-        _handler(about.get("handler"), f"{name}.{task}.handler")
-        for key, text in about.items():
-            _text(text, f"{name}.{task}.{key}")
+def _task(task: str, about: object, name: str) -> None:
+    payload.task_name(task)
+    if not isinstance(about, dict):
+        raise InvalidInput(f"{name}.{task} must be a mapping with handler, file and host")
+    HANDLER(about.get("handler"), f"{name}.{task}.handler")
+    for key, value in about.items():
+        fields.text()(value, f"{name}.{task}.{key}")
 
 
-def _policy(value: object, name: str) -> None:
-    extensions.load("check", "policies").find(value)
+def _tenant(tenant: str, limit: object, name: str) -> None:
+    payload.label(tenant, "tenant")
+    TENANT_LIMIT(limit, f"the limit of tenant {tenant!r}")
 
 
-def _launcher(value: object, name: str) -> None:
-    _one_of(*extensions.names("launcher"))(value, name)
-
-
-def _options(value: object, name: str) -> None:
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise InvalidInput(f"{name} must be a mapping from option to value, not {value!r}")
-
-
-def _tenant_limits(value: object, name: str) -> None:
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{name} must be a mapping from tenant to number")
-    for tenant, limit in value.items():
-        payload.label(tenant, "tenant")
-        payload.whole(limit, f"the limit of tenant {tenant!r}", 0, 1_000_000)
-
-
-def _events(value: object, name: str) -> None:
-    if not isinstance(value, dict) or not set(value) <= set(EVENTS):
+def _event(event: str, triggers: object, name: str) -> None:
+    if event not in EVENTS:
         raise InvalidInput(f"{name} must be a mapping from {' or '.join(EVENTS)} to triggers")
-    for names in value.values():
-        _texts(names, name)
+    fields.texts(fields.text())(triggers, name)
 
 
-CHECKS: dict[str, Callable[[object, str], object]] = {
-    "handler": _optional(_handler),
-    "command": _optional(_command),
-    "machine": _optional(_text),
-    "machines": _files,
-    "tasks": _tasks,
-    "directory": _optional(_text),
-    "environment": _variables,
-    "isolation": _one_of(*ISOLATIONS),
-    "claim_ahead": _whole(1, 1000),
-    "timeout_seconds": _optional(_some_seconds),
-    "retry_base_seconds": _seconds,
-    "retry_cap_seconds": _seconds,
-    "max_transient": _optional(_whole(0, 1_000_000)),
-    "on_lost_contact": _one_of("continue", "stop"),
-    "heartbeat_seconds": _some_seconds,
-    "launcher": _launcher,
-    "launcher_options": _options,
-    "policy": _policy,
-    "policy_options": _options,
-    "min_workers": _whole(0, MAX_WORKERS),
-    "max_workers": _whole(0, MAX_WORKERS),
-    "max_jobs": _whole(0, 1_000_000_000),
-    "idle_seconds": _seconds,
-    "start_deadline_seconds": _some_seconds,
-    "start_on_push": _flag,
-    "tenant_limit": _optional(_whole(0, 1_000_000)),
-    "tenant_limits": _tenant_limits,
-    "keep_done_seconds": _optional(_seconds),
-    "keep_poisoned_seconds": _optional(_seconds),
-    "keep_cancelled_seconds": _optional(_seconds),
-    "events": _events,
+HANDLER = fields.text().also("module:function", _is_handler, pattern=r"^[^:\s]+:[^:\s]+$")
+TENANT_LIMIT = fields.whole(0, 1_000_000)
+VARIABLE = fields.text().then(_variable)
+SOME_SECONDS = fields.more_than_zero(fields.seconds())
+
+FIELDS = {
+    "handler": fields.optional(HANDLER).means(
+        "called with the payload; what it returns is the result"
+    ),
+    "command": fields.optional(fields.texts(fields.text(), empty="must name a program")).means(
+        "instead of a handler, a program and its arguments: payload as JSON on stdin, result as "
+        "JSON on stdout, exit code 75 to be tried again uncharged"
+    ),
+    "machine": fields.optional(fields.text()).means(
+        "instead of both, a [machine](../learn/machines.md): the payload is its input, its output "
+        "the result"
+    ),
+    "machines": fields.mapping("from name to file", _file, values=fields.text().schema).means(
+        "names that machines call each other by, and their files"
+    ),
+    "tasks": fields.mapping("from task to its handler", _task, values={"type": "object"}).means(
+        "the tasks that the pool serves, with their handlers and files; set by the first push of a "
+        "[task](../learn/tasks.md), not by hand"
+    ),
+    "directory": fields.optional(fields.text()).means(
+        "where the handler is imported from and the command runs"
+    ),
+    "environment": fields.texts(VARIABLE).means(
+        "names of variables that workers get, besides the usual ones and `SPRAT_*`"
+    ),
+    "isolation": fields.choice(*ISOLATIONS).means(
+        "`process`: each job in a child process of its own, which can be stopped, may crash and "
+        "leaves no memory behind; `none`: in the worker, faster"
+    ),
+    "claim_ahead": fields.whole(1, 1000).means(
+        "with `isolation: none`, up to this many tiny jobs are claimed and settled in one write, "
+        "if they are over within a twentieth of a second; if the worker is killed then, some of "
+        "them run again"
+    ),
+    "timeout_seconds": fields.optional(SOME_SECONDS).means(
+        "a job that takes longer is stopped, and has failed"
+    ),
+    "retry_base_seconds": fields.seconds().means(
+        "pause before the second attempt, doubled for each one after it"
+    ),
+    "retry_cap_seconds": fields.seconds().means("the longest pause between two attempts"),
+    "max_transient": fields.optional(fields.whole(0, 1_000_000)).means(
+        "transient failures (timeouts, 429, 5xx) of one job that charge no attempt; later ones "
+        "count like other failures; null: no limit"
+    ),
+    "on_lost_contact": fields.choice("continue", "stop").means(
+        "what a worker does with its job while the store cannot be reached: `continue`: the job "
+        "goes on; `stop`: it is stopped before its lease ends, for jobs that must never overlap"
+    ),
+    "heartbeat_seconds": SOME_SECONDS.means(
+        "how often a worker sends a heartbeat; after two missed ones it is treated as dead"
+    ),
+    "launcher": fields.choice(*extensions.names("launcher")).means(
+        "where workers are started: `process`, forked on this machine; `docker`, as containers; "
+        "`kubernetes`, as pods. A [controller](../operate/controller.md#what-is-whose) takes this, "
+        "the options and `environment` from its own file"
+    ),
+    "launcher_options": fields.mapping("from option to value").means(
+        "what that launcher lets you set: [Docker](../operate/docker.md#options), "
+        "[Kubernetes](../operate/kubernetes.md#options)"
+    ),
+    "min_workers": fields.workers().means("this many workers run even without work"),
+    "max_workers": fields.workers().means("never more than this many are starting or active"),
+    "policy": fields.custom(
+        " or ".join(extensions.names("policy")),
+        lambda value, name: extensions.load("check", "policies").find(value),
+        enum=list(extensions.names("policy")),
+    ).means(
+        "the [rule](../learn/scaling.md#the-policies) that decides how many workers there should be"
+    ),
+    "policy_options": fields.mapping("from option to value").means(
+        "what that policy lets you set: its [options](../learn/scaling.md#the-policies)"
+    ),
+    "max_jobs": fields.whole(0, 1_000_000_000).means(
+        "a worker leaves after this many jobs; 0: when there is no work left"
+    ),
+    "idle_seconds": fields.seconds().means("a worker leaves after this long without work"),
+    "start_deadline_seconds": SOME_SECONDS.means(
+        "a launched worker that has not registered by then is lost"
+    ),
+    "start_on_push": fields.flag().means(
+        "a push starts a scaling pass (false by default in Python)"
+    ),
+    "tenant_limit": fields.optional(TENANT_LIMIT).means(
+        "how many jobs of one tenant may run at once; null: no limit"
+    ),
+    "tenant_limits": fields.mapping(
+        "from tenant to number", _tenant, values=TENANT_LIMIT.schema
+    ).means("exceptions to it, by tenant"),
+    "keep_done_seconds": fields.optional(fields.seconds()).means(
+        "how long done jobs are kept; null: for ever"
+    ),
+    "keep_poisoned_seconds": fields.optional(fields.seconds()).means(
+        "the same for failed (poisoned) jobs"
+    ),
+    "keep_cancelled_seconds": fields.optional(fields.seconds()).means(
+        "the same for cancelled jobs"
+    ),
+    "events": fields.mapping(f"from {' or '.join(EVENTS)} to triggers", _event).means(
+        "the names of the triggers that each event fires; made from `triggers`, not written by hand"
+    ),
 }

@@ -4,14 +4,14 @@ it may not. The names are those of `triggers:` in sprat.yml, or of a trigger_reg
 from __future__ import annotations
 
 from sprat.config import schedule
-from sprat.core import jsontext, payload
+from sprat.core import fields, jsontext, payload
 from sprat.core.errors import InvalidInput
 from sprat.core.model import EVENTS
 from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 CRON = "cron"
@@ -24,6 +24,17 @@ TYPES = (CRON, WEBHOOK, SUBPROCESS, IN_LOOP, LAMBDA)
 # Machines that are functions of ours: any other name is a file.
 CHECKER = "parallelization_checker"
 REAPER = "stale_worker_reaper"
+
+# Settings that these types of triggers need, and no other type has.
+OF_TYPES = {
+    "schedule": ((CRON,), "a schedule such as '*/5 * * * *'", "a schedule is"),
+    "on": ((SUBPROCESS, IN_LOOP), f"an event: on: {' or '.join(EVENTS)}", "events are"),
+    "secret_env": (
+        (WEBHOOK,),
+        "secret_env: the name of the variable with its secret",
+        "secret_env is",
+    ),
+}
 
 MAX_TIMEOUT_SECONDS = 86400.0
 
@@ -54,9 +65,7 @@ class Trigger(Record):
 def checked(given: Mapping[str, object]) -> Trigger:
     """A trigger from the keys of a file, or InvalidInput. `pool_id` in its input names its pool."""
     for key, value in given.items():
-        if key not in CHECKS:
-            raise InvalidInput(f"a trigger has no {key!r}: use {', '.join(CHECKS)}")
-        CHECKS[key](value, key)
+        fields.find(FIELDS, key, "a trigger has no")(value, key)
     for key in ("name", "type"):
         if key not in given:
             raise InvalidInput(f"a trigger needs a {key}")
@@ -84,35 +93,14 @@ def _pool_of(values: Mapping[str, Any]) -> str | None:
 
 def _check_together(trigger: Trigger) -> None:
     kind = trigger.type
-    if kind == CRON and trigger.schedule is None:
-        raise InvalidInput("a cron trigger needs a schedule such as '*/5 * * * *'")
-    if kind != CRON and trigger.schedule is not None:
-        raise InvalidInput(f"a schedule is for cron triggers, not for {kind}")
-    if kind in (SUBPROCESS, IN_LOOP) and not trigger.on:
-        raise InvalidInput(f"a {kind} trigger needs an event: on: {' or '.join(EVENTS)}")
-    if kind not in (SUBPROCESS, IN_LOOP) and trigger.on:
-        raise InvalidInput(f"events are for subprocess and in_loop triggers, not for {kind}")
-    if kind == WEBHOOK and trigger.secret_env is None:
-        raise InvalidInput(
-            "a webhook trigger needs secret_env: the name of the variable with its secret"
-        )
-    if kind != WEBHOOK and trigger.secret_env is not None:
-        raise InvalidInput(f"secret_env is for webhook triggers, not for {kind}")
+    for name, (types, needed, belongs) in OF_TYPES.items():
+        is_given = bool(getattr(trigger, name))
+        if kind in types and not is_given:
+            raise InvalidInput(f"a {kind} trigger needs {needed}")
+        if kind not in types and is_given:
+            raise InvalidInput(f"{belongs} for {' and '.join(types)} triggers, not for {kind}")
     if trigger.machine is not None and trigger.command is not None:
         raise InvalidInput("a trigger has a machine or a command, not both")
-
-
-def _one_of(*words: str) -> Callable[[object, str], object]:
-    def check(value: object, name: str) -> None:
-        if not isinstance(value, str) or value not in words:
-            raise InvalidInput(f"{name} must be {' or '.join(words)}, not {value!r}")
-
-    return check
-
-
-def _text(value: object, name: str) -> None:
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise InvalidInput(f"{name} must be a text, not {value!r}")
 
 
 def _name(value: object, name: str) -> None:
@@ -123,26 +111,8 @@ def _name(value: object, name: str) -> None:
 
 
 def _events(value: object, name: str) -> None:
-    if isinstance(value, list | tuple):
-        if not value:
-            raise InvalidInput(f"{name} names no event: use {' or '.join(EVENTS)}")
-        for one in value:
-            _one_of(*EVENTS)(one, name)
-    else:
-        _one_of(*EVENTS)(value, name)
-
-
-def _command(value: object, name: str) -> None:
-    if isinstance(value, str) or not isinstance(value, list | tuple) or not value:
-        raise InvalidInput(f"{name} must be a list: a program and its arguments, not {value!r}")
-    for part in value:
-        _text(part, name)
-
-
-def _input(value: object, name: str) -> None:
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{name} must be a mapping (key: value), not {value!r}")
-    payload.encode(value, name)
+    events = value if isinstance(value, list | tuple) else [value]
+    fields.texts(EVENT, empty=f"names no event: use {' or '.join(EVENTS)}")(events, name)
 
 
 def _variable(value: object, name: str) -> None:
@@ -152,22 +122,54 @@ def _variable(value: object, name: str) -> None:
         )
 
 
-def _timeout(value: object, name: str) -> None:
-    if not 0 < payload.seconds(value, name) <= MAX_TIMEOUT_SECONDS:
-        raise InvalidInput(f"{name} must be more than 0 and at most a day")
+EVENT = fields.choice(*EVENTS)
+NAME = {"type": "string", "pattern": r"^[A-Za-z0-9._-]{1,128}$"}
 
-
-CHECKS: dict[str, Callable[[object, str], object]] = {
-    "name": _name,
-    "type": _one_of(*TYPES),
-    "schedule": lambda value, name: schedule.fields(value),
-    "timezone": lambda value, name: schedule.zone(value),
-    "on": _events,
-    "pool": lambda value, name: payload.pool_name(value),
-    "machine": _text,
-    "command": _command,
-    "input": _input,
-    "secret_env": _variable,
-    "timeout_seconds": _timeout,
-    "directory": _text,
+FIELDS = {
+    "name": fields.custom("letters, digits, `.`, `_` and `-`, not dots alone", _name, **NAME).means(
+        "what commands and messages call it; required"
+    ),
+    "type": fields.choice(*TYPES).means("what fires it; required"),
+    "schedule": fields.custom(
+        "a cron schedule", lambda value, _: schedule.fields(value), type="string"
+    ).means(
+        "of a cron trigger: minute, hour, day of month, month, day of week, or `@hourly`, "
+        "`@daily`, `@weekly`, `@monthly`, `@yearly`"
+    ),
+    "timezone": fields.custom(
+        "a time zone", lambda value, _: schedule.zone(value), type="string"
+    ).means("the zone that its schedule is meant in, such as `Europe/Berlin`"),
+    "on": fields.custom(
+        f"{EVENT.allowed}, or a list of them",
+        _events,
+        anyOf=[EVENT.schema, {"type": "array", "items": EVENT.schema, "minItems": 1}],
+    ).means("of a subprocess or in_loop trigger: the events that fire it"),
+    "pool": fields.custom("a pool's name", lambda value, _: payload.pool_name(value), **NAME).means(
+        "the pool it is about; `pool_id` in its input means the same. Without one: that of the "
+        "event, else every pool that has a handler or a command"
+    ),
+    "machine": fields.text().means(
+        "`parallelization_checker` (a scaling pass, also when nothing is named), "
+        "`stale_worker_reaper`, or the file of a machine; a file of that name in `directory` comes "
+        "before the built-in"
+    ),
+    "command": fields.texts(
+        fields.text(), "a list: a program and its arguments", empty="must name a program"
+    ).means("instead of a machine, a program and its arguments, with the input as JSON on stdin"),
+    "input": fields.mapping("(key: value)")
+    .then(payload.encode)
+    .means(
+        "what the machine or command gets; a pass reads `max_workers`, the reaper "
+        "`stale_threshold_seconds`"
+    ),
+    "secret_env": fields.custom(
+        "the name of an environment variable",
+        _variable,
+        type="string",
+        pattern="^[A-Za-z_][A-Za-z0-9_]*$",
+    ).means("of a webhook: the name of the variable that holds its secret"),
+    "timeout_seconds": fields.more_than_zero(fields.seconds(MAX_TIMEOUT_SECONDS)).means(
+        "a machine or command that takes longer is stopped, with all it started"
+    ),
+    "directory": fields.text().means("where the command runs and the machine is found"),
 }

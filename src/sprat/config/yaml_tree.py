@@ -17,6 +17,7 @@ from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
 MAX_DEPTH = 50
@@ -26,7 +27,7 @@ KINDS = ("str", "int", "float", "bool", "null", "timestamp", "map", "seq")
 
 
 class Leaf(Record):
-    """A value of the file: where it begins, and where its key does. Both count from 1."""
+    """A value of a file: where it begins, and where its key does. Both count from 1."""
 
     value: Any  # a dict or list of leaves, or a plain value
     line: int
@@ -34,6 +35,8 @@ class Leaf(Record):
     column: int = 1
     key_column: int = 1
     inset: int | None = None  # letters before a text on one line: its quote; None: many lines
+    path: str = ""
+    is_exact: bool = False  # a refusal names the column too
 
     def plain(self) -> Any:
         """The value, without places."""
@@ -48,6 +51,33 @@ class Leaf(Record):
         kinds = {dict: "a mapping", list: "a list", type(None): "nothing"}
         return kinds.get(type(self.value)) or repr(self.value)[:MAX_SAID]
 
+    def mapping(self, what: str) -> dict[str, Leaf]:
+        """The entries of a mapping; an empty value has none."""
+        if self.value is not None and not isinstance(self.value, dict):
+            self.refuse(f"{what} must be a mapping (key: value), not {self.said()}")
+        return self.value or {}
+
+    def checked(self, check: Callable[..., Any], *arguments: object) -> Any:
+        """What the check returns; what it refuses gets the line of the value."""
+        try:
+            return check(*arguments)
+        except InvalidInput as error:
+            self.refuse(str(error))
+
+    def refuse(self, why: str) -> NoReturn:
+        column = f", column {self.column}" if self.is_exact else ""
+        raise InvalidInput(f"{self.path}, line {self.line}{column}: {why}")
+
+    @property
+    def key(self) -> Leaf:
+        """The place of its key: `leaf.key.refuse(...)`."""
+        return self.replace(line=self.key_line, column=self.key_column)
+
+    @property
+    def exact(self) -> Leaf:
+        """The same leaf, whose refusals name the column too."""
+        return self.replace(is_exact=True)
+
 
 def read(text: str, path: str) -> Leaf:
     """The tree of a text; `path` is what errors call it."""
@@ -55,7 +85,7 @@ def read(text: str, path: str) -> Leaf:
     try:
         node = yaml.compose(text)
         if node is None:
-            return Leaf(value=None, line=1, key_line=1)
+            return Leaf(value=None, line=1, key_line=1, path=path)
         return _Reader(path, yaml.constructor).leaf(node, 0, (1, 1))
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -95,7 +125,7 @@ class _Reader:
         else:
             value = self._scalar(node)
         (line, column), (key_line, key_column) = place, key
-        return Leaf.of((value, line, key_line, column, key_column, _inset(node)))
+        return Leaf.of((value, line, key_line, column, key_column, _inset(node), self._path, False))
 
     def _mapping(self, node: MappingNode, depth: int) -> dict[str, Leaf]:
         found: dict[str, Leaf] = {}

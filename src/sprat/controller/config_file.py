@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sprat.config import settings, text_file
-from sprat.config.project_file import nearest, seconds
 from sprat.controller import limits
-from sprat.core import extensions, payload
+from sprat.core import fields, payload
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.core.model import PoolSettings
 from sprat.core.record import Record
@@ -15,9 +15,10 @@ from sprat.scaling import policies
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, NoReturn
+    from typing import Any
 
     from sprat.config.yaml_tree import Leaf
+    from sprat.core.fields import Field
 
 MAX_BYTES = 1_000_000
 CONFIG_TTL_SECONDS = 60.0  # how long what the orchestrator said is good
@@ -30,14 +31,8 @@ ALGORITHMS = {
 }
 OF_A_GROUP = "pending-per-worker"  # where no algorithm is named
 ALIASES = {"group": "machine_group", "policy": "algorithm", "policy_options": "algorithm_options"}
-OF_A_SET = (
-    *("tenant_id", "machine_group", "pool", "launcher", "launcher_options", "environment"),
-    *("algorithm", "algorithm_options", "overrides"),
-)
-OF_ALL = (
-    *("orchestrator_url", "store", "scale_sets"),
-    *("config_ttl_seconds", "lease_seconds", "drain_deadline_seconds"),
-)
+RECORD_NAMES = {"tenant_id": "tenant", "machine_group": "group"}
+OPTIONS = ("launcher_options", "algorithm_options", "overrides")
 
 
 class ControlledScaleSet(Record):
@@ -73,6 +68,37 @@ class ControllerFile(Record):
     warnings: tuple[str, ...] = ()
 
 
+def _algorithm(name: object, _: str) -> None:
+    known = (*ALGORITHMS, *policies.NAMES)
+    if name not in known:
+        raise InvalidInput(f"there is no algorithm {name!r}{did_you_mean(name, known)}")
+
+
+URL = fields.kind(
+    "a URL", lambda value: isinstance(value, str) and "://" in value and value.isprintable()
+)
+LABEL = fields.optional(fields.custom("1 to 128 printable characters", payload.label))
+DURATION = fields.optional(fields.seconds())
+
+OF_A_SET = {
+    "tenant_id": LABEL,
+    "machine_group": LABEL,
+    "pool": fields.optional(
+        fields.custom("a pool's name", lambda value, _: payload.pool_name(value))
+    ),
+    "launcher": settings.FIELDS["launcher"],
+    "environment": settings.FIELDS["environment"],
+    "algorithm": fields.custom(" or ".join(policies.NAMES), _algorithm),
+}
+OF_ALL = {
+    "orchestrator_url": URL,
+    "store": URL,
+    "config_ttl_seconds": DURATION,
+    "lease_seconds": fields.at_least(SHORTEST_LEASE_SECONDS, DURATION),
+    "drain_deadline_seconds": DURATION,
+}
+
+
 def read(path: str) -> ControllerFile:
     from sprat.config import yaml_tree
 
@@ -86,95 +112,85 @@ class _Reader:
         self._warnings: list[str] = []
 
     def sheet(self, tree: Leaf) -> ControllerFile:
-        top = self._keys(tree, "the file", (*OF_ALL, *OF_A_SET))
-        own = {key: leaf for key, leaf in top.items() if key in OF_A_SET}
-        given: dict[str, Any] = {}
-        for key in ("orchestrator_url", "store"):
-            if key in top:
-                given[key] = self._checked(top[key], _url, key)
-        for key in ("config_ttl_seconds", "lease_seconds", "drain_deadline_seconds"):
-            if key in top and top[key].value is not None:
-                given[key] = self._checked(top[key], DURATIONS[key], key)
-        named = top.get("scale_sets")
+        top = self._keys(tree, "the file", (*OF_ALL, "scale_sets", *OF_A_SET, *OPTIONS))
+        named = top.pop("scale_sets", None)
+        given = self._values(top, OF_ALL)
+        own = {key: leaf for key, leaf in top.items() if key not in OF_ALL}
         sets = [self._scale_set(own)] if named is None else self._list(named, own)
         self._refuse_twins(sets, named or tree)
         return ControllerFile(scale_sets=tuple(sets), warnings=tuple(self._warnings), **given)
 
     def _list(self, leaf: Leaf, common: Mapping[str, Leaf]) -> list[ControlledScaleSet]:
         if not isinstance(leaf.value, list) or not leaf.value:
-            self._refuse(leaf.line, f"scale_sets must be a list (- pool: ...), not {leaf.said()}")
-        found = []
-        for inner in leaf.value:
-            own = self._keys(inner, "a scale set", OF_A_SET)
-            found.append(self._scale_set({**common, **own}, common.get("overrides")))
-        return found
+            leaf.refuse(f"scale_sets must be a list (- pool: ...), not {leaf.said()}")
+        return [
+            self._scale_set(
+                {**common, **self._keys(inner, "a scale set", (*OF_A_SET, *OPTIONS))},
+                common.get("overrides"),
+            )
+            for inner in leaf.value
+        ]
 
     def _scale_set(
         self, given: Mapping[str, Leaf], common: Leaf | None = None
     ) -> ControlledScaleSet:
-        made: dict[str, Any] = {}
-        for key, field in (("tenant_id", "tenant"), ("machine_group", "group"), ("pool", "pool")):
-            if key in given and given[key].value is not None:
-                made[field] = self._checked(given[key], NAMES[key], key)
-        overrides = {} if common is None else self._overrides(common)
-        if "overrides" in given:
-            overrides |= self._overrides(given["overrides"])
-        made["overrides"] = overrides
-        self._launcher(given, made)
-        self._algorithm(given, made)
-        return ControlledScaleSet(**made)
+        values = self._values(given, OF_A_SET)
+        values["overrides"] = {
+            **({} if common is None else self._overrides(common)),
+            **(self._overrides(given["overrides"]) if "overrides" in given else {}),
+        }
+        self._launcher(given, values)
+        self._algorithm(given, values)
+        return ControlledScaleSet(
+            **{RECORD_NAMES.get(name, name): value for name, value in values.items()}
+        )
 
-    def _overrides(self, leaf: Leaf) -> dict[str, float]:
-        found: dict[str, float] = {}
-        names = (*limits.NAMES, *limits.UNUSED)
-        known = self._keys(leaf, "overrides", names, limits.ALIASES)
+    def _overrides(self, leaf: Leaf) -> dict[str, Any]:
+        known = self._keys(leaf, "overrides", (*limits.FIELDS, *limits.UNUSED), limits.ALIASES)
         for key in limits.UNUSED.keys() & known.keys():
             line = known.pop(key).key_line
             why = limits.UNUSED[key]
             self._warnings.append(f"{self._path}, line {line}: {key} is not used: {why}")
-        for key, inner in known.items():
-            value = seconds(inner.value) if key.endswith("_seconds") else inner.value
-            found[key] = self._checked(inner.replace(value=value), _number(key), key)
-        return found
+        return self._values(known, limits.FIELDS)
 
-    def _launcher(self, given: Mapping[str, Leaf], made: dict[str, Any]) -> None:
-        if "environment" in given:
-            names = given["environment"].plain()
-            check = settings.CHECKS["environment"]
-            self._checked(given["environment"], lambda *_: check(names, "environment"), "")
-            made["environment"] = names
+    def _launcher(self, given: Mapping[str, Leaf], values: dict[str, Any]) -> None:
+        name = values.get("launcher")
         options: dict[str, Any] = {}
         if "launcher_options" in given:
-            options = self._options(given["launcher_options"], "launcher_options")
-        made["launcher_options"] = options
-        if "launcher" in given:
-            name = self._checked(given["launcher"], _launcher, "launcher")
-            leaf = given.get("launcher_options", given["launcher"])
-            self._checked(leaf, lambda *_: option_checks.options(name, options), "")
-            made["launcher"] = name
-
-    def _algorithm(self, given: Mapping[str, Leaf], made: dict[str, Any]) -> None:
-        name, options = None, {}
-        if "algorithm" in given:
-            leaf = given["algorithm"]
-            name = ALGORITHMS.get(str(leaf.value), leaf.value)
-            self._checked(leaf, lambda *_: _algorithm(name), "algorithm")
-        if "algorithm_options" in given:
-            leaf = given["algorithm_options"]
-            options = self._options(leaf, "algorithm_options")
-            if name is None:
-                self._refuse(leaf.key_line, "algorithm_options need an algorithm: name it too")
-            wanted = PoolSettings(
-                policy=name, policy_options=options, max_workers=limits.MAX_WORKERS
+            options = self._options(
+                given["launcher_options"],
+                "launcher_options",
+                lambda key, value: (
+                    option_checks.option(name, key, value, in_file=True) if name else value
+                ),
             )
-            self._checked(leaf, lambda *_: policies.check(wanted), "")
-        for key in options.keys() & made["overrides"].keys():
-            if options[key] != made["overrides"][key]:
+        if name is not None:
+            leaf = given.get("launcher_options", given["launcher"])
+            leaf.checked(option_checks.options, name, options)
+        values["launcher_options"] = options
+
+    def _algorithm(self, given: Mapping[str, Leaf], values: dict[str, Any]) -> None:
+        if "algorithm" in values:
+            values["algorithm"] = ALGORITHMS.get(values["algorithm"], values["algorithm"])
+        if "algorithm_options" not in given:
+            return
+        leaf, name = given["algorithm_options"], values.get("algorithm")
+        if name is None:
+            leaf.key.refuse("algorithm_options need an algorithm: name it too")
+        options = self._options(
+            leaf,
+            "algorithm_options",
+            lambda key, value: policies.option(name, key, value, in_file=True),
+        )
+        wanted = PoolSettings(policy=name, policy_options=options, max_workers=fields.MAX_WORKERS)
+        leaf.checked(policies.check, wanted)
+        for key in options.keys() & values["overrides"].keys():
+            if options[key] != values["overrides"][key]:
                 self._warnings.append(
                     f"{self._path}: overrides.{key} and algorithm_options.{key} do not agree: "
-                    f"{made['overrides'][key]:g} is used"
+                    f"{values['overrides'][key]:g} is used"
                 )
-        made.update(algorithm=name, algorithm_options=options)
+        values["algorithm_options"] = options
 
     # -- leaves -----------------------------------------------------------------------------
 
@@ -186,16 +202,11 @@ class _Reader:
         aliases: Mapping[str, str] = ALIASES,
     ) -> dict[str, Leaf]:
         """A mapping by the names that we use ourselves."""
-        if leaf.value is None:
-            return {}
-        if not isinstance(leaf.value, dict):
-            self._refuse(leaf.line, f"{what} must be a mapping (key: value), not {leaf.said()}")
         found: dict[str, Leaf] = {}
-        for key, inner in leaf.value.items():
+        for key, inner in leaf.mapping(what).items():
             name = aliases.get(key, key)
             if name not in known:
-                near = nearest(key, known)
-                self._refuse(inner.key_line, f"{what} has no {key!r}{near}")
+                inner.key.refuse(f"{what} has no {key!r}{did_you_mean(key, known)}")
             if name in found and found[name].plain() != inner.plain():
                 self._warnings.append(
                     f"{self._path}, line {inner.key_line}: {name} and its other name do not "
@@ -205,79 +216,25 @@ class _Reader:
                 found[name] = inner
         return found
 
-    def _options(self, leaf: Leaf, what: str) -> dict[str, Any]:
-        if not isinstance(leaf.value, dict):
-            self._refuse(leaf.line, f"{what} must be a mapping (option: value), not {leaf.said()}")
-        return {
-            key: seconds(inner.plain()) if key.endswith("_seconds") else inner.plain()
-            for key, inner in leaf.value.items()
+    def _values(self, given: Mapping[str, Leaf], table: Mapping[str, Field]) -> dict[str, Any]:
+        """The values of those keys that the table has; without those that are null."""
+        values = {
+            key: leaf.checked(table[key].read, leaf.plain(), key)
+            for key, leaf in given.items()
+            if key in table
         }
+        return {key: value for key, value in values.items() if value is not None}
 
-    def _checked(self, leaf: Leaf, check: Callable[[object, str], Any], what: str) -> Any:
-        try:
-            return check(leaf.value, what)
-        except InvalidInput as error:
-            self._refuse(leaf.line, str(error))
+    def _options(
+        self, leaf: Leaf, what: str, read: Callable[[str, object], object]
+    ) -> dict[str, Any]:
+        if not isinstance(leaf.value, dict):
+            leaf.refuse(f"{what} must be a mapping (option: value), not {leaf.said()}")
+        return {key: inner.checked(read, key, inner.plain()) for key, inner in leaf.value.items()}
 
     def _refuse_twins(self, sets: list[ControlledScaleSet], leaf: Leaf) -> None:
-        seen = set()
-        for one in sets:
-            if (one.pool, one.group) in seen:
-                self._refuse(leaf.key_line, f"there are two scale sets for {one.shown}")
-            seen.add((one.pool, one.group))
-
-    def _refuse(self, line: int, why: str) -> NoReturn:
-        raise InvalidInput(f"{self._path}, line {line}: {why}")
-
-
-# -- checks -------------------------------------------------------------------------------------
-
-
-def _url(value: object, name: str) -> str:
-    if not isinstance(value, str) or "://" not in value or not value.isprintable():
-        raise InvalidInput(f"{name} must be a URL, not {value!r}")
-    return value
-
-
-def _label(value: object, name: str) -> str | None:
-    return payload.label(value, name)
-
-
-def _number(name: str) -> Callable[[object, str], float]:
-    return lambda value, shown: limits.number(name, value, shown)
-
-
-def _launcher(value: object, name: str) -> str:
-    if value not in extensions.names("launcher"):
-        raise InvalidInput(
-            f"{name} must be {' or '.join(extensions.names('launcher'))}, not {value!r}"
-        )
-    return str(value)
-
-
-def _algorithm(name: object) -> None:
-    if name not in policies.NAMES:
-        known = (*ALGORITHMS, *policies.NAMES)
-        raise InvalidInput(f"there is no algorithm {name!r}{nearest(str(name), known)}")
-
-
-def _duration(low: float) -> Callable[[object, str], float]:
-    def check(value: object, name: str) -> float:
-        found = payload.seconds(seconds(value), name)
-        if found < low:
-            raise InvalidInput(f"{name} must be at least {low:g} seconds, not {value!r}")
-        return found
-
-    return check
-
-
-NAMES: dict[str, Callable[[object, str], Any]] = {
-    "tenant_id": _label,
-    "machine_group": _label,
-    "pool": lambda value, _: payload.pool_name(value),
-}
-DURATIONS = {
-    "config_ttl_seconds": _duration(0.0),
-    "lease_seconds": _duration(SHORTEST_LEASE_SECONDS),
-    "drain_deadline_seconds": _duration(0.0),
-}
+        known = set()
+        for scale_set in sets:
+            if (scale_set.pool, scale_set.group) in known:
+                leaf.key.refuse(f"there are two scale sets for {scale_set.shown}")
+            known.add((scale_set.pool, scale_set.group))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from sprat.config.environment import numbers
 from sprat.config.project_file import beside, named_store
 from sprat.controller import config_file, limits
 from sprat.controller.config_file import ControlledScaleSet, ControllerFile
@@ -53,7 +54,7 @@ def load(
     _require(where, sets)
     _require_launchers(sets, path or FILE)
     assert where is not None
-    given = limits.from_environment(environment)
+    given = numbers(environment, limits.FIELDS)
     warnings += _contradictions(sets, given)
     return Configuration(
         url=where,

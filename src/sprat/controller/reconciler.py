@@ -229,7 +229,7 @@ def planned(
         policy, options = own.policy, dict(own.policy_options)
     policy = policy or OF_A_GROUP
     for name in SHARED:
-        is_known = name in policies.find(policy).CHECKS
+        is_known = name in policies.find(policy).FIELDS
         if is_known and (name in given or name not in options):
             options[name] = getattr(limits, name)
     return settings.changed(

@@ -66,4 +66,6 @@ class Remote:
             f"/scale-sets/{percent_encoding.quoted(tenant)}/{percent_encoding.quoted(group)}/config"
         )
         said = self._routes.call("GET", path)
-        return {name: limits.number(name, said[name]) for name in limits.NAMES if name in said}
+        return {
+            name: field(said[name], name) for name, field in limits.FIELDS.items() if name in said
+        }

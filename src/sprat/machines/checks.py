@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.machines import template
 from sprat.machines.tokens import Misspelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
     from sprat.config.yaml_tree import Leaf
@@ -97,7 +98,7 @@ class Checks:
             self.refuse(leaf, f"{what} must be a mapping (key: value), not {leaf.said()}")
         for key, inner in leaf.value.items():
             if keys and key not in keys:
-                self.refuse_key(inner, f"{what} has no key {key!r}{nearest(key, keys)}")
+                self.refuse_key(inner, f"{what} has no key {key!r}{did_you_mean(key, keys)}")
         found: dict[str, Leaf] = leaf.value
         return found
 
@@ -116,14 +117,6 @@ def is_path(text: str) -> bool:
     """Whether this is a `module:function`."""
     module, colon, name = text.partition(":")
     return bool(colon) and all(part.isidentifier() for part in f"{module}.{name}".split("."))
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    import difflib
-
-    words = list(known)
-    near = difflib.get_close_matches(name, words, n=1)
-    return f": did you mean {near[0]}?" if near else f": {', '.join(words[:30])}"
 
 
 def either(words: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ called is in three tables. Statements and assignments do not exist.
 
 from __future__ import annotations
 
+from sprat.core.did_you_mean import did_you_mean
 from sprat.machines import nodes
 from sprat.machines.filters import FILTERS, FUNCTIONS
 from sprat.machines.operators import COMPARISONS
@@ -189,7 +190,7 @@ class ExpressionParser:
     def _called(self, table: Any, what: str, node: Node) -> Node:
         token = self._take()
         if token.kind != "name" or token.value not in table:
-            near = _nearest(str(token.value), table)
+            near = did_you_mean(token.value, table)
             raise Misspelt(f"there is no {what} {token.value!r}{near}", token.place)
         rest: list[Node] = []
         named: dict[str, Node] = {}
@@ -308,10 +309,3 @@ class ExpressionParser:
             if not self._is("}"):
                 self._expect(",")
         return nodes.mapping_of(pairs)
-
-
-def _nearest(name: str, known: Any) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f": did you mean {near[0]}?" if near else ""

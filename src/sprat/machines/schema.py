@@ -3,8 +3,9 @@ when it is something else."""
 
 from __future__ import annotations
 
+from sprat.core.did_you_mean import did_you_mean
 from sprat.machines import template
-from sprat.machines.checks import Checks, either, is_path, nearest
+from sprat.machines.checks import Checks, either, is_path
 from sprat.machines.definition import (
     ISOLATIONS,
     BackendSettings,
@@ -243,5 +244,5 @@ class _Schema(Checks):
     def _target(self, leaf: Leaf, what: str, states: dict[str, Leaf]) -> str:
         name = self.text(leaf, what)
         if name not in states:
-            self.refuse(leaf, f"{what}: there is no state {name!r}{nearest(name, states)}")
+            self.refuse(leaf, f"{what}: there is no state {name!r}{did_you_mean(name, states)}")
         return name

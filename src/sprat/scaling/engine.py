@@ -16,9 +16,9 @@ import math
 from enum import StrEnum
 
 from sprat.config import environment
+from sprat.core import fields
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
-from sprat.scaling.options import MAX_WORKERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,14 +79,7 @@ class EngineConfig(Record):
     def from_env(cls, variables: Mapping[str, str] | None = None) -> EngineConfig:
         """From MIN_WORKERS, MAX_WORKERS and so on; those that are not set have their defaults."""
         given = environment.given(variables)
-        values: dict[str, Any] = {}
-        for name, default in cls().as_dict().items():
-            if name.endswith("_ms"):
-                values[name] = environment.real(given, name.upper(), default, MAX_MS)
-            else:
-                high = 1_000_000_000 if name == "target_queue_depth" else MAX_WORKERS
-                values[name] = environment.whole(given, name.upper(), default, high)
-        return cls(**values).checked()
+        return cls(**environment.numbers(given, FIELDS)).checked()
 
     def checked(self) -> EngineConfig:
         """Itself, or InvalidInput."""
@@ -98,6 +91,24 @@ class EngineConfig(Record):
                 f"min_workers {self.min_workers} is more than max_workers {self.max_workers}"
             )
         return self
+
+
+WORKERS = fields.workers()
+MILLISECONDS = fields.number(0, MAX_MS)
+
+FIELDS = {
+    "min_workers": WORKERS.means("the smallest fleet"),
+    "max_workers": WORKERS.means("the largest fleet"),
+    "target_p95_latency_ms": MILLISECONDS.means(
+        "above: up; below half of it: down, if all is quiet"
+    ),
+    "target_queue_depth": fields.whole(0, 1_000_000_000).means(
+        "above: up; below 30 % of it: down, if all is quiet"
+    ),
+    "scale_up_step": WORKERS.means("workers at a time; 0: never up"),
+    "scale_down_step": WORKERS.means("workers at a time; 0: never down"),
+    "scale_decision_interval_ms": MILLISECONDS.means("between two changes"),
+}
 
 
 def make_scale_decision(
@@ -264,8 +275,7 @@ def _check(state: EngineState) -> None:
 
 
 def _is_amount(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 <= float(value) < math.inf  # type: ignore[arg-type]  # checked
+    return fields.is_number(value) and 0 <= value < math.inf
 
 
 def _seconds(moment: Moment | None) -> float | None:

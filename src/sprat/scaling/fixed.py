@@ -3,10 +3,11 @@ is drained even where all are busy; each finishes its job."""
 
 from __future__ import annotations
 
+from sprat.core import fields
 from sprat.core.errors import InvalidInput
 from sprat.core.model import Decision, PoolSettings, Snapshot
 from sprat.core.record import Record
-from sprat.scaling import options, sizing
+from sprat.scaling import sizing
 
 NAME = "fixed"
 
@@ -15,7 +16,11 @@ class Options(Record):
     workers: int | None = None  # None: the pool's max_workers
 
 
-CHECKS = {"workers": options.optional(options.whole())}
+FIELDS = {
+    "workers": fields.optional(fields.workers()).means(
+        "minimum and maximum in one; null: `max_workers`"
+    )
+}
 
 
 def check(settings: PoolSettings) -> None:

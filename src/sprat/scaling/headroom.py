@@ -4,9 +4,10 @@ ceil((waiting + running) * (1 + headroom_percent / 100)).
 
 from __future__ import annotations
 
+from sprat.core import fields
 from sprat.core.model import Decision, PoolSettings, Snapshot
 from sprat.core.record import Record
-from sprat.scaling import options, sizing
+from sprat.scaling import sizing
 
 NAME = "headroom"
 
@@ -16,14 +17,14 @@ class Options(Record):
     scale_down_delay_seconds: float = 300.0  # between two changes down
 
 
-CHECKS = {
-    "headroom_percent": options.number(10_000),
-    "scale_down_delay_seconds": options.seconds,
+FIELDS = {
+    "headroom_percent": fields.number(0, 10_000).means("above what waits and runs"),
+    "scale_down_delay_seconds": fields.seconds().means("between two changes down"),
 }
 
 
 def with_headroom(demand: int, percent: float) -> int:
-    return options.ceil(demand * (100.0 + percent) / 100.0)
+    return sizing.ceil(demand * (100.0 + percent) / 100.0)
 
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:

@@ -6,10 +6,11 @@ Latency is the 95th percentile of waiting plus that of running, over the jobs of
 
 from __future__ import annotations
 
+from sprat.core import fields
 from sprat.core.model import Decision, PoolSettings, Snapshot
 from sprat.core.record import Record
-from sprat.scaling import engine, options, sizing
-from sprat.scaling.presets import preset
+from sprat.scaling import engine, sizing
+from sprat.scaling.presets import PRESETS, preset
 
 NAME = "latency"
 
@@ -25,17 +26,15 @@ class Options(Record):
     scale_decision_interval_ms: float | None = None
 
 
-def _preset(value: object, name: str) -> None:
-    preset(value if isinstance(value, str) else repr(value))
-
-
-CHECKS = {
-    "preset": _preset,
-    "target_p95_latency_ms": options.optional(options.number(engine.MAX_MS)),
-    "target_queue_depth": options.optional(options.whole(1_000_000_000)),
-    "scale_up_step": options.optional(options.whole()),
-    "scale_down_step": options.optional(options.whole()),
-    "scale_decision_interval_ms": options.optional(options.number(engine.MAX_MS)),
+FIELDS = {
+    "preset": fields.custom(
+        " or ".join(PRESETS), lambda value, _: preset(value), enum=list(PRESETS)
+    ).means("the values of all options that are not given"),
+    **{
+        name: fields.optional(field)
+        for name, field in engine.FIELDS.items()
+        if name not in ("min_workers", "max_workers")
+    },
 }
 
 

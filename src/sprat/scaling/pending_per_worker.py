@@ -8,9 +8,10 @@ backlog: the busy ones stay, and beside them as many as the waiting items need.
 
 from __future__ import annotations
 
+from sprat.core import fields
 from sprat.core.model import Decision, PoolSettings, Snapshot
 from sprat.core.record import Record
-from sprat.scaling import options, sizing
+from sprat.scaling import sizing
 
 NAME = "pending-per-worker"
 
@@ -20,9 +21,11 @@ class Options(Record):
     scale_down_delay_seconds: float = 300.0  # between two changes down
 
 
-CHECKS = {
-    "target_pending_per_worker": options.number(1_000_000_000),
-    "scale_down_delay_seconds": options.seconds,
+FIELDS = {
+    "target_pending_per_worker": fields.number(0, 1_000_000_000).means(
+        "waiting items per worker; 0: stay at the minimum"
+    ),
+    "scale_down_delay_seconds": fields.seconds().means("between two changes down"),
 }
 
 
@@ -30,7 +33,7 @@ def replicas(pending: int, target: float, *, low: int, high: int) -> int:
     """ceil(pending / target) between low and high; without a target, low."""
     if target <= 0:
         return low
-    return min(max(options.ceil(pending / target), low), high)
+    return min(max(sizing.ceil(pending / target), low), high)
 
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:

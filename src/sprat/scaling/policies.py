@@ -1,6 +1,6 @@
 """The policies by name: which there are, what options each takes, and the one that a pool has.
 
-A policy is a module with a NAME, a record `Options` with its defaults, CHECKS for each of them, and
+A policy is a module with a NAME, a record `Options` with its defaults, FIELDS for each of them, and
 `decide(seen, settings)`, a pure function. It may have more: `check(settings)` looks at all settings
 together; `is_needed`, `look_again_in`, `wants_history` and `leaves_when_idle` (or the constant
 LEAVES_WHEN_IDLE) are as below; REMEMBERS and HISTORY_SECONDS say what it wants to see besides the
@@ -10,7 +10,8 @@ lived.
 
 from __future__ import annotations
 
-from sprat.core import extensions
+from sprat.core import extensions, fields
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.scaling.launch_backoff import SATURATED_PAUSE_SECONDS, spared
 
@@ -26,9 +27,7 @@ NAMES = extensions.names("policy")
 def find(name: object) -> Any:
     """The module of a policy, or InvalidInput."""
     if not isinstance(name, str) or name not in NAMES:
-        from sprat.scaling.options import nearest
-
-        raise InvalidInput(f"there is no policy {name!r}{nearest(name, NAMES)}")
+        raise InvalidInput(f"there is no policy {name!r}{did_you_mean(name, NAMES)}")
     return extensions.load("policy", name)
 
 
@@ -92,7 +91,7 @@ def wants_history(seen: Snapshot, settings: PoolSettings) -> bool:
 def check(settings: PoolSettings) -> None:
     """Refuse options that the policy does not have, or cannot use, in one sentence."""
     for name, value in settings.policy_options.items():
-        check_option(settings.policy, name, value)
+        option(settings.policy, name, value)
     policy = find(settings.policy)
     try:
         if hasattr(policy, "check"):
@@ -101,15 +100,6 @@ def check(settings: PoolSettings) -> None:
         raise InvalidInput(f"the policy {settings.policy}: {error}") from None
 
 
-def check_option(policy_name: str, name: object, value: object) -> None:
-    """Refuse an option that the policy does not have, or a value that it cannot be."""
-    policy = find(policy_name)
-    try:
-        if name not in policy.CHECKS:
-            from sprat.scaling.options import nearest
-
-            known = nearest(name, policy.CHECKS) if policy.CHECKS else ": it has none"
-            raise InvalidInput(f"it has no option {name!r}{known}")
-        policy.CHECKS[name](value, name)
-    except InvalidInput as error:
-        raise InvalidInput(f"the policy {policy_name}: {error}") from None
+def option(policy: str, name: str, value: object, *, in_file: bool = False) -> Any:
+    """The value of an option, or InvalidInput; `in_file`: of a YAML file, where 5m is a time."""
+    return fields.option(f"the policy {policy}", find(policy).FIELDS, name, value, in_file=in_file)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.scaling.engine import EngineConfig
-from sprat.scaling.options import nearest
 
 PRESETS = {
     # dear, and quick to answer a spike
@@ -36,8 +36,8 @@ PRESETS = {
 }
 
 
-def preset(name: str) -> EngineConfig:
+def preset(name: object) -> EngineConfig:
     """One of them, or InvalidInput."""
-    if name not in PRESETS:
-        raise InvalidInput(f"there is no preset {name!r}{nearest(name, PRESETS)}")
+    if not isinstance(name, str) or name not in PRESETS:
+        raise InvalidInput(f"there is no preset {name!r}{did_you_mean(name, PRESETS)}")
     return PRESETS[name]

@@ -11,9 +11,9 @@ from sprat.scaling.launch_backoff import braked, pause_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.scaling.options import Check
+    from sprat.core.fields import Field
 
-__all__ = ["CHECKS", "NAME", "Options", "decide", "is_needed", "pause_left", "wanted"]
+__all__ = ["FIELDS", "NAME", "Options", "decide", "is_needed", "pause_left", "wanted"]
 
 NAME = "queue-depth"
 LEAVES_WHEN_IDLE = True  # a worker without work does not ask whether it is wanted
@@ -23,7 +23,7 @@ class Options(Record):
     """None: min_workers and max_workers say it all."""
 
 
-CHECKS: dict[str, Check] = {}
+FIELDS: dict[str, Field] = {}
 
 
 def wanted(*, ready: int, idle: int, starting: int, active: int, maximum: int) -> int:

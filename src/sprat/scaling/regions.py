@@ -14,9 +14,9 @@ from __future__ import annotations
 import heapq
 
 from sprat.core.errors import InvalidInput
+from sprat.core.fields import number, workers
 from sprat.core.record import Record
 from sprat.scaling.engine import ScaleDecision, ScaleDirection
-from sprat.scaling.options import number, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,16 +148,16 @@ def _decision(region: Region, workers: int, moves: Sequence[Move]) -> ScaleDecis
 
 
 def _check(target: int, regions: Sequence[Region]) -> None:
-    whole()(target, "the target")
+    workers()(target, "the target")
     names = [region.name for region in regions]
     if len(set(names)) < len(names):
         raise InvalidInput(f"a region is named twice: {', '.join(sorted(names))}")
     for region in regions:
         of = f"of region {region.name}"
-        whole()(region.capacity, f"the capacity {of}")
-        whole()(region.min_workers, f"min_workers {of}")
-        number(1.0)(region.health, f"the health {of}")
-        number(1e12)(region.price, f"the price {of}")
+        workers()(region.capacity, f"the capacity {of}")
+        workers()(region.min_workers, f"min_workers {of}")
+        number(0, 1.0)(region.health, f"the health {of}")
+        number(0, 1e12)(region.price, f"the price {of}")
         if region.price == 0:
             raise InvalidInput(f"the price {of} must be more than 0: use 1 where all cost the same")
         if region.min_workers > region.capacity:

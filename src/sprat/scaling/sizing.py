@@ -7,6 +7,9 @@ except above the maximum, growth is immediate, and shrinking waits for its delay
 
 from __future__ import annotations
 
+import math
+
+from sprat.core.fields import MAX_WORKERS
 from sprat.core.model import Decision, PoolSettings, Snapshot
 from sprat.core.record import Record
 from sprat.scaling import drain_order
@@ -27,6 +30,11 @@ class Want(Record):
     reason: str
     terms: Mapping[str, Any] = {}
     down_delay_seconds: float = 0.0  # since the last change down
+
+
+def ceil(value: float) -> int:
+    """Rounded up to whole workers, but not for the last digits of a division, which are noise."""
+    return math.ceil(min(value, MAX_WORKERS) * (1.0 - 1e-9))
 
 
 def busy(seen: Snapshot) -> int:

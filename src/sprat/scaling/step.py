@@ -8,10 +8,11 @@ Beyond the last range its number goes on.
 
 from __future__ import annotations
 
+from sprat.core import fields
 from sprat.core.errors import InvalidInput
 from sprat.core.model import Decision, PoolSettings, Snapshot
 from sprat.core.record import Record
-from sprat.scaling import options, sizing
+from sprat.scaling import sizing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,19 +55,24 @@ def _row(key: object, workers: object, name: str) -> tuple[int, int, int]:
     numbers = (first, last) if dash else (first,)
     if not all(n.isascii() and n.isdecimal() and len(n) <= 12 for n in numbers):
         raise InvalidInput(f"{name}: {text!r} is not a range such as 0-5, 6 or 21+")
-    options.whole()(workers, f"{name}: the workers for {text}")
+    count: int = fields.workers()(workers, f"{name}: the workers for {text}")
     start = int(first)
     end = -1 if text.endswith("+") else int(last) if dash else start
     if (dash and end < start) or (dash and text.endswith("+")):
         raise InvalidInput(f"{name}: {text!r} is not a range such as 0-5, 6 or 21+")
-    return start, end, workers  # type: ignore[return-value]  # checked to be whole
+    return start, end, count
 
 
-def _steps(value: object, name: str) -> None:
-    table(value, name)
-
-
-CHECKS = {"steps": _steps, "scale_down_delay_seconds": options.seconds}
+FIELDS = {
+    "steps": fields.custom(
+        f"a table such as {EXAMPLE}",
+        table,
+        type="object",
+        minProperties=1,
+        additionalProperties=fields.workers().schema,
+    ).means("ranges of waiting items from 0 on, without a gap"),
+    "scale_down_delay_seconds": fields.seconds().means("between two changes down"),
+}
 
 
 def workers_for(waiting: int, rows: Table) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sprat.core import model
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
 from sprat.scaling import policies
-from sprat.scaling.options import nearest
 from sprat.simulation.baselines import dask, keda, knative, oracle, scaled_job, tracking
 from sprat.simulation.fleet import Terms
 from sprat.simulation.policy import POLL_SECONDS, QUIET_SECONDS, simulate
@@ -51,7 +51,7 @@ def check(name: str, options: Mapping[str, Any]) -> None:
     if name in policies.NAMES:
         policies.check(model.PoolSettings(policy=name, policy_options=options))
     elif name not in BASELINES:
-        raise InvalidInput(f"there is no policy {name!r}{nearest(name, NAMES)}")
+        raise InvalidInput(f"there is no policy {name!r}{did_you_mean(name, NAMES)}")
     else:
         _options(name, options)
 
@@ -113,7 +113,7 @@ def _options(name: str, options: Mapping[str, Any]) -> Any:
     defaults = kind().as_dict()
     for option, value in options.items():
         if option not in defaults:
-            raise InvalidInput(f"{name} has no option {option!r}{nearest(option, defaults)}")
+            raise InvalidInput(f"{name} has no option {option!r}{did_you_mean(option, defaults)}")
         low = 0.0 if option in MAY_BE_ZERO else 0.001
         _check_kind(f"the option {option} of {name}", value, defaults[option], low)
     return kind(**options)

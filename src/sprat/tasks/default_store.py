@@ -9,7 +9,6 @@ import os
 import time
 from contextvars import ContextVar
 
-from sprat.config import settings
 from sprat.core.errors import InvalidInput
 from sprat.store.open_store import open_store
 from sprat.store.store import Store
@@ -69,6 +68,8 @@ class DefaultStore:
         self._adopted[key] = task, program.handler, time.monotonic() + ADOPTED_SECONDS
 
     def _settle_in(self, pool: WorkPool, program: Program, wanted: Mapping[str, Any]) -> bool:
+        from sprat.config import settings
+
         state = pool.state()
         now = state.settings
         if not ownership.is_other(now, program):

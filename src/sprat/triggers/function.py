@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import os
 
-from sprat.config.project_file import named_store, nearest
+from sprat.config.project_file import named_store
 from sprat.config.trigger import LAMBDA, Trigger
 from sprat.core import jsontext
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput, SpratError
 from sprat.store.open_store import open_store
 from sprat.triggers import firing, registry, webhook
@@ -61,7 +62,7 @@ def handler(event: Any, context: Any = None) -> dict[str, Any]:
 def _understood(event: Event) -> Event:
     """A plain event as it is; one that only means something else by mistake is no tick."""
     if event and not event.keys() & set(NAMES):
-        near = nearest(next(iter(event)), NAMES)
+        near = did_you_mean(next(iter(event)), NAMES)
         raise InvalidInput(f"an event has a trigger, a pool or nothing in it{near}")
     return event
 
@@ -84,7 +85,7 @@ def _plain(store: Store, event: Event, left: Callable[[], float]) -> dict[str, A
         if value is not None and not isinstance(value, str):
             raise InvalidInput(f"{what} must be a name, not {value!r}")
     if pool is not None and pool not in (pools := store.pools()):
-        raise InvalidInput(f"there is no pool {pool!r}{nearest(pool, pools)}")
+        raise InvalidInput(f"there is no pool {pool!r}{did_you_mean(pool, pools)}")
     if name is None:
         trigger = Trigger(name="pass", type=LAMBDA, pool=pool)
     else:

@@ -37,12 +37,12 @@ def find(store: Store, name: str) -> Trigger:
     found = stored(store, name)
     if found is not None:
         return found
-    from sprat.config.project_file import nearest
+    from sprat.core.did_you_mean import did_you_mean
 
     names = [trigger.name for trigger in every(store)]
     if not names:
         raise InvalidInput(f"there is no trigger {name!r}, nor any other: `sprat apply` makes them")
-    raise InvalidInput(f"there is no trigger {name!r}{nearest(name, names)}")
+    raise InvalidInput(f"there is no trigger {name!r}{did_you_mean(name, names)}")
 
 
 def every(store: Store) -> list[Trigger]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from sprat.core import payload
+from sprat.core import fields
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 MISSING = "missing"
 ALWAYS = "always"
@@ -27,21 +27,23 @@ VOLUME = re.compile(r"([^:]+):(/[^:]*)(?::(ro|rw|z|Z)(?:,(ro|rw|z|Z))*)?")
 
 
 class Options(Record):
-    image: str = ""  # has sprat and the user's code in it
-    directory: str = "."  # inside the container: where the handler is imported from
-    command: Sequence[str] = ("sprat",)  # the program in the image that `work POOL ...` is said to
-    pull: str = MISSING  # when the image is fetched from its registry
-    host: str | None = None  # the engine's address; None: DOCKER_HOST, or this machine's
-    network: str | None = None  # None: the engine's default
-    memory: str | int | None = None  # the most that a worker may use: 512m, 2g, or bytes
+    """The defaults; FIELDS has what each of them means."""
+
+    image: str = ""
+    directory: str = "."
+    command: Sequence[str] = ("sprat",)
+    pull: str = MISSING
+    host: str | None = None
+    network: str | None = None
+    memory: str | int | None = None
     cpus: float | None = None
-    volumes: Sequence[str] = ()  # SOURCE:TARGET or SOURCE:TARGET:ro
-    user: str | None = None  # None: the image's
-    read_only: bool = False  # nothing but /tmp and volumes can be written
-    init: bool = True  # a tiny first process, which hands signals on and waits for orphans
-    stop_seconds: float = 10.0  # between SIGTERM and SIGKILL
+    volumes: Sequence[str] = ()
+    user: str | None = None
+    read_only: bool = False
+    init: bool = True
+    stop_seconds: float = 10.0
     labels: Mapping[str, str] = {}
-    environment: Mapping[str, str] = {}  # not for secrets: the store keeps it
+    environment: Mapping[str, str] = {}
 
 
 def size(value: str | int) -> int:
@@ -52,123 +54,85 @@ def size(value: str | int) -> int:
     return int(float(found[1]) * UNITS[found[2].lower()])
 
 
-def _text(value: object, name: str) -> None:
-    if not isinstance(value, str) or not value or not value.isprintable():
-        raise InvalidInput(f"{name} must be a text, not {value!r}")
+def _is_size(value: object) -> bool:
+    return type(value) in (int, str) and SIZE.fullmatch(str(value)) is not None
 
 
-def _word(value: object, name: str) -> None:
-    _text(value, name)
-    if " " in str(value):
-        raise InvalidInput(f"{name} must be one word, not {value!r}")
-
-
-def _texts(value: object, name: str) -> None:
-    if isinstance(value, str) or not isinstance(value, list | tuple):
-        raise InvalidInput(f"{name} must be a list of texts, not {value!r}")
-    for part in value:
-        _text(part, name)
-
-
-def _command(value: object, name: str) -> None:
-    _texts(value, name)
-    if not value:
-        raise InvalidInput(f"{name} must name a program of the image")
-
-
-def _pull(value: object, name: str) -> None:
-    if value not in PULLS:
-        raise InvalidInput(f"{name} must be {' or '.join(PULLS)}, not {value!r}")
-
-
-def _host(value: object, name: str) -> None:
-    if not isinstance(value, str) or not value.startswith(SCHEMES):
-        raise InvalidInput(
-            f"{name} must be an address such as unix:///run/docker.sock or tcp://host:2376, "
-            f"not {value!r}"
-        )
-
-
-def _memory(value: object, name: str) -> None:
-    is_size = type(value) is int or (isinstance(value, str) and SIZE.fullmatch(value))
-    if not is_size:
-        raise InvalidInput(f"{name} must be a size such as 512m or 2g, not {value!r}")
-    if size(value) < LEAST_MEMORY:  # type: ignore[arg-type]  # it is one of these two
-        raise InvalidInput(f"{name} must be at least 6m, not {value!r}")
-
-
-def _cpus(value: object, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.01 <= value <= 4096:
-        raise InvalidInput(f"{name} must be a number of processors from 0.01, not {value!r}")
-
-
-def _volumes(value: object, name: str) -> None:
-    _texts(value, name)
+def _volumes(values: Sequence[str], name: str) -> None:
     targets = []
-    for one in value:  # type: ignore[attr-defined]  # it is a list
-        found = VOLUME.fullmatch(one)
-        if found is None:
+    for volume in values:
+        parts = VOLUME.fullmatch(volume)
+        if parts is None:
             raise InvalidInput(
-                f"{name}: {one!r} must be SOURCE:/TARGET or SOURCE:/TARGET:ro, "
+                f"{name}: {volume!r} must be SOURCE:/TARGET or SOURCE:/TARGET:ro, "
                 f"with a directory or the name of a volume as its source"
             )
-        if found[1].startswith((".", "~")):
-            raise InvalidInput(f"{name}: {one!r} must begin with / or with a volume's name")
-        targets.append(found[2])
+        if parts[1].startswith((".", "~")):
+            raise InvalidInput(f"{name}: {volume!r} must begin with / or with a volume's name")
+        targets.append(parts[2])
     if len(targets) != len(set(targets)):
         raise InvalidInput(f"{name}: two of them have the same target")
 
 
-def _flag(value: object, name: str) -> None:
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{name} must be true or false, not {value!r}")
+def _label(label: str, value: object, name: str) -> None:
+    WORD(label, f"a label in {name}")
+    if label.startswith("sprat."):
+        raise InvalidInput(f"{name}: {label} is ours: choose another label")
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name}.{label} must be a text, not {value!r}: quote it")
 
 
-def _stop_seconds(value: object, name: str) -> None:
-    payload.seconds(value, name, MOST_STOP_SECONDS)
+def _variable(variable: str, value: object, name: str) -> None:
+    if not VARIABLE.fullmatch(variable):
+        raise InvalidInput(f"{name}: {variable!r} is no name of a variable")
+    if variable.startswith("SPRAT_"):
+        raise InvalidInput(f"{name}: {variable} is ours: choose another variable")
+    if not isinstance(value, str) or "\0" in value:
+        raise InvalidInput(f"{name}.{variable} must be a text, not {value!r}: quote it")
 
 
-def _labels(value: object, name: str) -> None:
-    for label, text in _mapping(value, name):
-        _word(label, f"a label in {name}")
-        if label.startswith("sprat."):
-            raise InvalidInput(f"{name}: {label} is ours: choose another label")
-        if not isinstance(text, str):
-            raise InvalidInput(f"{name}.{label} must be a text, not {text!r}: quote it")
+WORD = fields.line().also("one word", lambda value: " " not in value, pattern="^[^ ]*$")
+TEXT = {"type": "string"}
 
-
-def _environment(value: object, name: str) -> None:
-    for variable, text in _mapping(value, name):
-        if not VARIABLE.fullmatch(variable):
-            raise InvalidInput(f"{name}: {variable!r} is no name of a variable")
-        if variable.startswith("SPRAT_"):
-            raise InvalidInput(f"{name}: {variable} is ours: choose another variable")
-        if not isinstance(text, str) or "\0" in text:
-            raise InvalidInput(f"{name}.{variable} must be a text, not {text!r}: quote it")
-
-
-def _mapping(value: object, name: str) -> list[tuple[str, object]]:
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise InvalidInput(f"{name} must be a mapping from name to text, not {value!r}")
-    return list(value.items())
-
-
-CHECKS: dict[str, Callable[[object, str], object]] = {
-    "image": _word,
-    "directory": _text,
-    "command": _command,
-    "pull": _pull,
-    "host": _host,
-    "network": _word,
-    "memory": _memory,
-    "cpus": _cpus,
-    "volumes": _volumes,
-    "user": _word,
-    "read_only": _flag,
-    "init": _flag,
-    "stop_seconds": _stop_seconds,
-    "labels": _labels,
-    "environment": _environment,
+FIELDS = {
+    "image": WORD.means("which image; it must be given"),
+    "directory": fields.line().means(
+        "inside the container: where the handler is imported and the command runs"
+    ),
+    "command": fields.texts(fields.line(), empty="must name a program of the image").means(
+        "the program in the image that `work POOL ...` is passed to"
+    ),
+    "pull": fields.choice(*PULLS).means(
+        "when the image is fetched: if it is missing, at every launch, or never"
+    ),
+    "host": fields.kind(
+        "an address such as unix:///run/docker.sock or tcp://host:2376",
+        lambda value: isinstance(value, str) and value.startswith(SCHEMES),
+        **TEXT,
+        pattern=f"^({'|'.join(SCHEMES)})",
+    ).means("the engine's address; default: `DOCKER_HOST`, or this machine's engine"),
+    "network": WORD.means("as `docker run --network`; `host` for a store on this machine"),
+    "memory": fields.kind("a size such as 512m or 2g", _is_size, type=["string", "integer"])
+    .also("at least 6m", lambda value: size(value) >= LEAST_MEMORY)
+    .means("the most that a worker may use"),
+    "cpus": fields.number(0.01, 4096, "a number of processors from 0.01").means(
+        "how many processors it may use"
+    ),
+    "volumes": fields.texts(fields.line())
+    .then(_volumes)
+    .means("a list of `SOURCE:/TARGET` or `SOURCE:/TARGET:ro`"),
+    "user": WORD.means("the user it runs as; default: that of the image"),
+    "read_only": fields.flag().means("only `/tmp` and volumes can be written"),
+    "init": fields.flag().means("a tiny first process forwards signals and waits for orphans"),
+    "stop_seconds": fields.seconds(MOST_STOP_SECONDS).means(
+        "between SIGTERM and SIGKILL, for `docker stop` and for containers that are stuck"
+    ),
+    "labels": fields.mapping("from name to text", _label, values=TEXT).means(
+        "more labels; `sprat.*` are reserved"
+    ),
+    "environment": fields.mapping("from name to text", _variable, values=TEXT).means(
+        "variables and their values; the store keeps them, so no secrets"
+    ),
 }
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from sprat.core import payload
+from sprat.core import fields, payload
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
 from sprat.launchers.kubernetes import pod_template
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
 POD = "pod"
@@ -29,104 +29,98 @@ LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)?")
 
 
 class Options(Record):
-    mode: str = POD  # what is made for each worker; or the scale of a Deployment of yours
-    image: str = ""  # has sprat and the user's code in it
-    directory: str = "."  # inside the pod: where the handler is imported from
-    namespace: str | None = None  # None: that of the context, or of our own pod
-    context: str | None = None  # of the kubeconfig; None: our own pod's rights, or the current one
-    secret: str | None = None  # a Secret with SPRAT_URL, and SPRAT_API_KEY where there is one
+    """The defaults; FIELDS has what each of them means."""
+
+    mode: str = POD
+    image: str = ""
+    directory: str = "."
+    namespace: str | None = None
+    context: str | None = None
+    secret: str | None = None
     service_account: str | None = None
-    cpu: str | int | float | None = None  # what is asked for
+    cpu: str | int | float | None = None
     memory: str | int | None = None
-    cpu_limit: str | int | float | None = None  # what it may use
+    cpu_limit: str | int | float | None = None
     memory_limit: str | int | None = None
     image_pull_policy: str | None = None
     labels: Mapping[str, str] = {}
     node_selector: Mapping[str, str] = {}
     host_network: bool = False
-    grace_seconds: float = 3600.0  # a pod that is deleted has so long to finish its job
-    ttl_seconds: float = 60.0  # a finished pod stays so long, for somebody to look at
-    template: Mapping[str, Any] = {}  # a pod template that ours is merged into
-    owner: str | None = None  # a Deployment: deleted, its workers are deleted too
-    deployment: str | None = None  # of mode deployment: whose scale is set
-    group: str | None = None  # of mode deployment: only places of this machine group are its own
+    grace_seconds: float = 3600.0
+    ttl_seconds: float = 60.0
+    template: Mapping[str, Any] = {}
+    owner: str | None = None
+    deployment: str | None = None
+    group: str | None = None
 
 
-def _text(value: object, name: str) -> None:
-    if not isinstance(value, str) or not value or not value.isprintable():
-        raise InvalidInput(f"{name} must be a text, not {value!r}")
+def _is_quantity(value: object) -> bool:
+    if isinstance(value, str):
+        return QUANTITY.fullmatch(value) is not None
+    return fields.is_number(value) and value > 0
 
 
-def _image(value: object, name: str) -> None:
-    _text(value, name)
-    if " " in str(value):
-        raise InvalidInput(f"{name} must be the name of an image, without blanks, not {value!r}")
+def _label(key: str, value: object, name: str) -> None:
+    if not LABEL_KEY.fullmatch(key):
+        raise InvalidInput(f"{name}: Kubernetes allows no label {key!r}")
+    if key.startswith("sprat/"):
+        raise InvalidInput(f"{name}: {key} is ours: choose another label")
+    if not isinstance(value, str) or not LABEL_VALUE.fullmatch(value):
+        raise InvalidInput(f"{name}.{key} must be a label's value (a text), not {value!r}")
 
 
-def _name(value: object, name: str) -> None:
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise InvalidInput(
-            f"{name} must be a Kubernetes name (small letters, digits, -), not {value!r}"
-        )
+KUBERNETES_NAME = fields.matching(NAME, "a Kubernetes name (small letters, digits, -)")
+AMOUNT = fields.kind("a quantity such as 2, 500m or 1Gi", _is_quantity, type=["string", "number"])
+LABELS = fields.mapping("from label to value", _label, values={"type": "string"})
 
-
-def _one_of(*words: str) -> Callable[[object, str], None]:
-    def check(value: object, name: str) -> None:
-        if value not in words:
-            raise InvalidInput(f"{name} must be {' or '.join(words)}, not {value!r}")
-
-    return check
-
-
-def _quantity(value: object, name: str) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-    if not is_number and not (isinstance(value, str) and QUANTITY.fullmatch(value)):
-        raise InvalidInput(f"{name} must be a quantity such as 2, 500m or 1Gi, not {value!r}")
-
-
-def _labels(value: object, name: str) -> None:
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{name} must be a mapping from label to value, not {value!r}")
-    for key, text in value.items():
-        if not isinstance(key, str) or not LABEL_KEY.fullmatch(key):
-            raise InvalidInput(f"{name}: Kubernetes allows no label {key!r}")
-        if key.startswith("sprat/"):
-            raise InvalidInput(f"{name}: {key} is ours: choose another label")
-        if not isinstance(text, str) or not LABEL_VALUE.fullmatch(text):
-            raise InvalidInput(f"{name}.{key} must be a label's value (a text), not {text!r}")
-
-
-def _flag(value: object, name: str) -> None:
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{name} must be true or false, not {value!r}")
-
-
-def _seconds(value: object, name: str) -> None:
-    payload.seconds(value, name)
-
-
-CHECKS: dict[str, Callable[[object, str], object]] = {
-    "mode": _one_of(*MODES),
-    "image": _image,
-    "directory": _text,
-    "namespace": _name,
-    "context": _text,
-    "secret": _name,
-    "service_account": _name,
-    "cpu": _quantity,
-    "memory": _quantity,
-    "cpu_limit": _quantity,
-    "memory_limit": _quantity,
-    "image_pull_policy": _one_of(*PULL_POLICIES),
-    "labels": _labels,
-    "node_selector": _labels,
-    "host_network": _flag,
-    "grace_seconds": _seconds,
-    "ttl_seconds": _seconds,
-    "template": pod_template.check,
-    "owner": _name,
-    "deployment": _name,
-    "group": payload.label,
+FIELDS = {
+    "mode": fields.choice(*MODES).means(
+        "`pod`: a pod for each worker; `job`: a Job for each; `deployment`: the scale of a "
+        "Deployment of yours"
+    ),
+    "image": fields.line()
+    .also("the name of an image, without blanks", lambda value: " " not in value)
+    .means("has sprat and your code in it"),
+    "directory": fields.line().means(
+        "inside the pod: where the handler is imported from and the command runs"
+    ),
+    "namespace": KUBERNETES_NAME.means(
+        "where pods are made; default: that of the context, or of the pod that runs the pass"
+    ),
+    "context": fields.line().means(
+        "of the kubeconfig; default: the pod's own service account, or the current context"
+    ),
+    "secret": KUBERNETES_NAME.means(
+        "the name of a Secret whose keys become variables: `SPRAT_URL`, and `SPRAT_API_KEY` where "
+        "the store is a server"
+    ),
+    "service_account": KUBERNETES_NAME.means(
+        "of the workers' pods, for jobs that use the cluster; without one they get no token"
+    ),
+    "cpu": AMOUNT.means("what a pod requests"),
+    "memory": AMOUNT.means("what a pod requests"),
+    "cpu_limit": AMOUNT.means("what a pod may use"),
+    "memory_limit": AMOUNT.means("what a pod may use"),
+    "image_pull_policy": fields.choice(*PULL_POLICIES).means("when nodes fetch the image"),
+    "labels": LABELS.means("labels of the pods; `sprat/*` are reserved"),
+    "node_selector": LABELS.means("labels of the nodes that pods may run on"),
+    "host_network": fields.flag().means("pods share the network of their node"),
+    "grace_seconds": fields.seconds().means(
+        "a pod that is deleted has this long to finish its job"
+    ),
+    "ttl_seconds": fields.seconds().means("a pod that has ended stays this long"),
+    "template": fields.custom(
+        "a pod template, or the name of a YAML file with one",
+        pod_template.check,
+        type=["object", "string"],
+    ).means("a pod template that sprat's own is merged into"),
+    "owner": KUBERNETES_NAME.means(
+        "a Deployment, such as the controller's: when it is deleted, its workers are too"
+    ),
+    "deployment": KUBERNETES_NAME.means("of mode deployment: its name"),
+    "group": fields.optional(
+        fields.custom("1 to 128 printable characters", payload.label, type="string")
+    ).means("of mode deployment: its pods are for this machine group"),
 }
 
 

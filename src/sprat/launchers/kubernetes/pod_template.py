@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sprat.core import fields
 from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -12,21 +13,22 @@ if TYPE_CHECKING:
 OURS = "worker"  # the container of this name, or else the first, is the worker
 KEYS = ("apiVersion", "kind", "metadata", "spec")
 KINDS = ("Pod", "PodTemplate")
+MAPPING = fields.mapping("(key: value)")
 
 
 def check(value: object, name: str) -> None:
     """A mapping with `spec` and `metadata`, as under `template:` of a Deployment, or a Pod."""
-    top = _mapping(value, name)
+    top = MAPPING(value, name)
     if top.get("kind", "Pod") not in KINDS:
         raise InvalidInput(f"{name} must be a pod or a pod template, not a {top['kind']}")
     for key in top:
         if key not in KEYS:
             raise InvalidInput(f"{name} has `metadata` and `spec`, not {key!r}")
-    metadata = _mapping(top.get("metadata", {}), f"{name}.metadata")
+    metadata = MAPPING(top.get("metadata", {}), f"{name}.metadata")
     for part in ("labels", "annotations"):
-        _mapping(metadata.get(part, {}), f"{name}.metadata.{part}")
-    spec = _mapping(top.get("spec", {}), f"{name}.spec")
-    _mapping(spec.get("securityContext", {}), f"{name}.spec.securityContext")
+        MAPPING(metadata.get(part, {}), f"{name}.metadata.{part}")
+    spec = MAPPING(top.get("spec", {}), f"{name}.spec")
+    MAPPING(spec.get("securityContext", {}), f"{name}.spec.securityContext")
     containers = spec.get("containers", [])
     if not isinstance(containers, list):
         raise InvalidInput(f"{name}.spec.containers must be a list, not {containers!r}")
@@ -47,15 +49,9 @@ def image(template: Mapping[str, Any]) -> str:
 
 
 def _container(value: object, name: str) -> None:
-    container = _mapping(value, name)
+    container = MAPPING(value, name)
     for part in ("securityContext", "resources"):
-        _mapping(container.get(part, {}), f"{name}.{part}")
+        MAPPING(container.get(part, {}), f"{name}.{part}")
     env = container.get("env", [])
     if not isinstance(env, list) or not all(isinstance(one, dict) for one in env):
         raise InvalidInput(f"{name}.env must be a list of `name` and `value`")
-
-
-def _mapping(value: object, name: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{name} must be a mapping (key: value), not {value!r}")
-    return value

@@ -6,11 +6,11 @@ from sprat.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from sprat.core.fields import Field
 
 
 class Options(Record):
     pass
 
 
-CHECKS: dict[str, Callable[[object, str], object]] = {}
+FIELDS: dict[str, Field] = {}

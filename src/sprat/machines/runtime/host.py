@@ -6,8 +6,9 @@ import time
 
 from sprat.core import payload
 from sprat.core.coroutines import outcome
+from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput, SpratError
-from sprat.machines.checks import is_path, nearest
+from sprat.machines.checks import is_path
 from sprat.machines.runtime import launching, user_code
 from sprat.machines.runtime.arguments import Arguments
 from sprat.machines.runtime.hooks import Bound, bound, enter_directory, of_object
@@ -183,7 +184,7 @@ class MachineHost(Host):
         if function is not None:
             return self._user(run, function, given, context)
         if action not in ACTIONS:
-            raise InvalidInput(f"there is no action {action!r}{nearest(action, ACTIONS)}")
+            raise InvalidInput(f"there is no action {action!r}{did_you_mean(action, ACTIONS)}")
         return ACTIONS[action](self, Arguments(run, given, context, self.pool))
 
     def _function(self, run: Run, action: str) -> Callable[[Any], Any] | None:

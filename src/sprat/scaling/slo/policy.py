@@ -13,9 +13,9 @@ from __future__ import annotations
 from sprat.core.model import Decision, PoolSettings, Snapshot
 from sprat.scaling import queue_depth
 from sprat.scaling.slo import cold_starts
-from sprat.scaling.slo.target import CHECKS, Options, check, maximum
+from sprat.scaling.slo.target import FIELDS, Options, check, maximum
 
-__all__ = ["CHECKS", "NAME", "Options", "check", "decide"]
+__all__ = ["FIELDS", "NAME", "Options", "check", "decide"]
 
 NAME = "slo"
 REMEMBERS = True  # its decisions have notes for the next one

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from sprat.core import fields
 from sprat.core.errors import InvalidInput
 from sprat.core.model import PoolSettings
 from sprat.core.record import Record
-from sprat.scaling import options
 
 SHORTEST_TARGET_SECONDS = 0.001
 
@@ -19,34 +19,23 @@ class Options(Record):
     budget_per_hour: float | None = None
 
 
-def _percentile(value: object, name: str) -> None:
-    options.number(99.99)(value, name)
-    if float(value) < 50.0:  # type: ignore[arg-type]  # checked to be a number
-        raise InvalidInput(f"{name} must be a number from 50 to 99.99, not {value!r}")
+TARGET = fields.at_least(SHORTEST_TARGET_SECONDS, fields.seconds())
 
-
-def _some(check: options.Check) -> options.Check:
-    def check_some(value: object, name: str) -> None:
-        check(value, name)
-        if not value:
-            raise InvalidInput(f"{name} must be more than 0")
-
-    return check_some
-
-
-def _target(value: object, name: str) -> None:
-    options.seconds(value, name)
-    if float(value) < SHORTEST_TARGET_SECONDS:  # type: ignore[arg-type]  # checked to be a number
-        raise InvalidInput(f"{name} must be at least {SHORTEST_TARGET_SECONDS:g} seconds")
-
-
-CHECKS: dict[str, options.Check] = {
-    "wait_seconds": _target,
-    "percentile": _percentile,
-    "finish_seconds": options.optional(_target),
-    "cold_start_seconds": options.optional(options.seconds),
-    "price_per_worker_hour": options.optional(_some(options.number(1e9))),
-    "budget_per_hour": options.optional(options.number(1e12)),
+FIELDS = {
+    "wait_seconds": TARGET.means("the target: jobs start within it"),
+    "percentile": fields.number(50, 99.99).means("this many of 100 jobs do"),
+    "finish_seconds": fields.optional(TARGET).means(
+        "instead of a wait: every job is done this many seconds after its push"
+    ),
+    "cold_start_seconds": fields.optional(fields.seconds()).means(
+        "from a launch until the worker takes jobs; null: as measured"
+    ),
+    "price_per_worker_hour": fields.optional(fields.more_than_zero(fields.number(0, 1e9))).means(
+        "decisions report what the fleet costs"
+    ),
+    "budget_per_hour": fields.optional(fields.number(0, 1e12)).means(
+        "at most as many workers as that pays for"
+    ),
 }
 
 
