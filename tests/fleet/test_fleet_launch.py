@@ -10,7 +10,8 @@ import pytest
 from fleets import Fleet, eventually
 
 from sprat.core.model import Decision, WorkerRegistration
-from sprat.launchers.process.store_proxy import StoreProxy, begin
+from sprat.launchers.process.proxy_requests import begin
+from sprat.launchers.process.store_proxy import StoreProxy
 from sprat.worker.processor import Outcome
 from sprat.worker.worker import Worker
 

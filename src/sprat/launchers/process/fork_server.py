@@ -39,15 +39,15 @@ from sprat.launchers.process.forked_worker import (
     run_worker,
 )
 from sprat.launchers.process.launcher import MACHINE, start_fork_server
-from sprat.launchers.process.store_proxy import (
+from sprat.launchers.process.proxy_requests import (
     FleetState,
-    StoreProxy,
     begin,
     cancel_launch,
     give_up,
     report_exits,
     run_pass,
 )
+from sprat.launchers.process.store_proxy import StoreProxy
 from sprat.launchers.process.wake_pipe import WakePipe, wake
 from sprat.store.open_store import preload
 from sprat.worker.signals import STOP_SIGNALS

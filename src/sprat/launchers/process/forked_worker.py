@@ -9,7 +9,7 @@ import sys
 from sprat.core import extensions, model
 from sprat.core.errors import SpratError
 from sprat.launchers.process.launcher import MACHINE, start_fork_server
-from sprat.launchers.process.store_proxy import FleetState
+from sprat.launchers.process.proxy_requests import FleetState
 from sprat.store.open_store import open_store
 from sprat.worker.signals import STOP_SIGNALS
 
