@@ -75,6 +75,20 @@ def _added(one: Moments, other: Moments) -> Moments:
 # -- load ---------------------------------------------------------------------------------------
 
 
+class ExpectedRise(Record):
+    """What a forecast adds: `more` than the load that there is, by its trend; or, by its season, a
+    `load` in all."""
+
+    more: float = 0.0
+    load: float = 0.0
+    season: str = ""
+
+    def words(self) -> str:
+        """For the end of a reason."""
+        text = f" and rising by {self.more:.1f}" if self.more >= 0.5 else ""
+        return f"{text}, {self.load:.1f} is due: {self.season}" if self.load else text
+
+
 class Loads(Record):
     """How many workers have something to do: one average that follows a burst at once, and for each
     memory one that remembers it."""

@@ -7,11 +7,10 @@
 - A target of just a cold start: those who come before the next pass are launched for as well, or
   they would be late by the seconds until then. If that is not enough, workers are kept.
 - A target shorter than that: a worker that is launched when work waits comes too late, so some have
-  to be there before: as many as had work lately, or have it now for longer (persistence.py), or
-  will have if history repeats itself (ahead.py), and a margin that is learned from what was late
-  (learned_margin.py). Launches are for those who will have come by then (arrivals.py), behind those
-  who wait. For how long a load is remembered, and how many are launched for what is late anyway,
-  shadow_fleets.py finds out.
+  to be there before: as many as had work lately, or have it now for longer (persistence.py), and a
+  margin that is learned from what was late (learned_margin.py). Launches are for those who will
+  have come by then (arrivals.py), behind those who wait. For how long a load is remembered, and how
+  many are launched for what is late anyway, shadow_fleets.py finds out.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from sprat.scaling.slo import (
     arrivals,
     cold_starts,
     estimates,
-    forecast_note,
     learned_margin,
     persistence,
     queueing,
@@ -73,11 +71,16 @@ class Outlook(Record):
     way: shadow_fleets.Variant
     load: float
     loads: estimates.Loads  # as each memory has it
-    due: forecast_note.Due = forecast_note.Due()  # what is expected besides
+    rise: estimates.ExpectedRise = estimates.ExpectedRise()  # what a forecast adds
     rates: arrivals.Rates = arrivals.Rates()  # of items that come
     coming: float = 0.0  # items that have to be started besides those that wait
     until: float = 0.0  # when a launch that may come too late for what waits has made up for it
     missed: float | None = None  # the share of late starts, if it is more than may be
+
+    @property
+    def expected_load(self) -> float:
+        """The load when a worker that is launched now is active."""
+        return max(self.load + self.rise.more, self.rise.load)
 
     @property
     def is_behind(self) -> bool:
@@ -108,7 +111,13 @@ def lesson(own: Options, cold_start: float) -> learned_margin.Rule:
     return learned_margin.JUST_LAUNCHED if is_tight(own, cold_start) else learned_margin.LAUNCHED
 
 
-def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: float) -> Outlook:
+def outlook(
+    seen: Snapshot,
+    settings: PoolSettings,
+    own: Options,
+    cold_start: float,
+    rise: estimates.ExpectedRise | None = None,
+) -> Outlook:
     busy = sizing.busy(seen)
     learned = learned_margin.margin(seen, lesson(own, cold_start))
     service = estimates.service(seen, guess_seconds=own.wait_seconds)
@@ -147,7 +156,7 @@ def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: fl
         way=way,
         load=expected_load(loads, way) if is_behind else loads.expected(way.memory, 0.0),
         loads=loads,
-        due=forecast_note.due(seen, cold_start) if is_behind else forecast_note.Due(),
+        rise=(rise if is_behind else None) or estimates.ExpectedRise(),
         rates=rates,
         coming=coming,
         until=until,
@@ -185,8 +194,14 @@ def deviations(q: float) -> float:
     return 5.5556 * (1.0 - math.pow((1.0 - q) / q, 0.1186))
 
 
-def decide(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: float) -> Decision:
-    view = outlook(seen, settings, own, cold_start)
+def decide(
+    seen: Snapshot,
+    settings: PoolSettings,
+    own: Options,
+    cold_start: float,
+    rise: estimates.ExpectedRise | None = None,
+) -> Decision:
+    view = outlook(seen, settings, own, cold_start, rise)
     made = sizing.decision(NAME, seen, settings, want(view, seen))
     return made.replace(memory=_notes(seen, view, settings.max_workers))
 
@@ -196,10 +211,9 @@ def _notes(seen: Snapshot, view: Outlook, most: int) -> dict[str, Any]:
     notes = cold_starts.noted(seen)
     notes.update(estimates.noted_service(seen))
     if view.is_close and arrivals.is_brief(seen):
-        kept = ("ahead", "arrivals", "loads", "margin", persistence.NAME, shadow_fleets.NAME)
+        kept = ("arrivals", "loads", "margin", persistence.NAME, shadow_fleets.NAME)
         return {**notes, **{name: seen.memory[name] for name in kept if name in seen.memory}}
     if view.is_behind:
-        notes.update(forecast_note.noted(seen))
         notes.update(persistence.noted(seen, view.cold_start))
     if view.is_close:
         notes.update(arrivals.noted(seen, view.cold_start))
@@ -278,7 +292,7 @@ def want(view: Outlook, seen: Snapshot) -> sizing.Want:
 
 def floor(view: Outlook) -> int:
     """The workers that are kept whether there is work or not."""
-    load = max(view.load + view.due.more, view.due.load)
+    load = view.expected_load
     if not view.is_close or load <= NO_LOAD:
         return 0
     margin = BEHIND_MARGIN if view.is_behind else TIGHT_MARGIN

@@ -15,11 +15,15 @@ from sprat.scaling import queue_depth
 from sprat.scaling.slo import cold_starts
 from sprat.scaling.slo.target import CHECKS, Options, check, maximum
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sprat.scaling.slo.estimates import ExpectedRise
+
 __all__ = ["CHECKS", "NAME", "Options", "check", "decide"]
 
 NAME = "slo"
 REMEMBERS = True  # its decisions have notes for the next one
-HISTORY_SECONDS = 15 * 86400.0  # two weeks, to see a week repeat itself, and the one underway
+HISTORY_SECONDS = 86400.0  # for the starts since the last pass, and the last jobs
 
 FREE_START_SECONDS = 1.0  # nobody is let wait for the sake of a start that takes no longer
 SHORTEST_START_SECONDS = 0.001  # a stated start of 0 counts as this: rates are divided by it
@@ -40,7 +44,8 @@ def stated_cold_start(settings: PoolSettings, own: Options) -> float | None:
     return own.cold_start_seconds
 
 
-def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
+def decide(seen: Snapshot, settings: PoolSettings, rise: ExpectedRise | None = None) -> Decision:
+    """The decision; `rise` is what another policy knows of the load that will come."""
     own = Options(**settings.policy_options)
     high = maximum(own, settings)
     bounded = settings.replace(max_workers=high, min_workers=min(settings.min_workers, high))
@@ -51,13 +56,13 @@ def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     else:
         from sprat.scaling.slo import plan  # most pools never need it, and workers are short-lived
 
-        made = plan.decide(seen, bounded, own, taken)
+        made = plan.decide(seen, bounded, own, taken, rise)
     if stated_cold_start(settings, own) is None:
         made = cold_starts.limited(seen, made, bounded.min_workers)
     return _priced(made, own)
 
 
-def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
+def is_needed(seen: Snapshot, settings: PoolSettings, rise: ExpectedRise | None = None) -> bool:
     """Whether a worker that has been idle for a while has to stay all the same. What waits is not
     for it (a tenant is at its limit, say), or it would have it."""
     own = Options(**settings.policy_options)
@@ -66,8 +71,17 @@ def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
     if taken > FREE_START_SECONDS:
         from sprat.scaling.slo import plan
 
-        least = max(least, plan.floor(plan.outlook(seen, settings, own, taken)))
+        least = max(least, plan.floor(plan.outlook(seen, settings, own, taken, rise)))
     return 0 < seen.active <= least
+
+
+def is_behind(own: Options, cold_start: float) -> bool:
+    """Whether a worker that is launched for a waiting item comes too late for it."""
+    if cold_start <= FREE_START_SECONDS:
+        return False
+    from sprat.scaling.slo import plan
+
+    return plan.is_tight(own, cold_start, 0.0)
 
 
 def leaves_when_idle(seen: Snapshot, settings: PoolSettings) -> bool:
