@@ -4,8 +4,8 @@
   wait it is asked whether the workers that there are, and those on the way, will have started them
   by their deadlines; as many are launched as that takes. Whoever has nothing to do leaves at once:
   to wait for work is dearer than to start again in time.
-- A target of just a cold start: those who come before the next pass are launched for as well, or
-  they would be late by the seconds until then. If that is not enough, workers are kept.
+- A target of just a cold start: a launch is in time if it comes with the push. If late starts have
+  taught that this is not enough, workers are kept.
 - A target shorter than that: a worker that is launched when work waits comes too late, so some have
   to be there before: as many as had work lately, or have it now for longer (persistence.py), and a
   margin that is learned from what was late (learned_margin.py). Launches are for those who will
@@ -53,7 +53,6 @@ MOST_Z = 3.0  # deviations that late starts add to the caution about ends
 # taught, and at most: jobs end later than expected when others than before have begun.
 SPARE, MOST_SPARE = 0.2, 0.5
 BEHIND_SHARE = 0.5  # of the wait, after the cold start: as soon can a launch make up for a rise
-MOMENTS = 8  # deadlines that are looked at between the first item's and the last one's
 
 
 class Outlook(Record):
@@ -125,9 +124,9 @@ def outlook(
     if settings.max_jobs == 1:
         service = service.replace(mean=math.inf)  # who ends a job takes no other
     is_behind, is_close = is_tight(own, cold_start, 0.0), is_tight(own, cold_start)
-    rates = arrivals.rates(seen, cold_start) if is_close else arrivals.Rates()
+    rates = arrivals.rates(seen, cold_start) if is_behind else arrivals.Rates()
     way = shadow_fleets.followed(seen.memory)
-    until = caught_up(own, cold_start, way) if is_behind else cold_start + REACTION_SECONDS
+    until = caught_up(own, cold_start, way)
     coming = _coming(own, rates, way, until)
     kept = estimates.kept_loads(seen) if is_close and arrivals.is_brief(seen) else None
     loads = kept or estimates.loads(
@@ -322,9 +321,9 @@ def _is_stuck(view: Outlook) -> bool:
 
 
 def deadlines(view: Outlook) -> list[tuple[float, float]]:
-    """How many items have to be started until when. Those that wait are taken to have come evenly
-    since the first did. A deadline that no launch can meet is over: its item has to be gone when
-    the first one that can be helped is due."""
+    """How many items have to be started until when: the first one, and all of them. Those that wait
+    are taken to have come evenly since the first did. A deadline that no launch can meet is over:
+    its item has to be gone when the first one that can be helped is due."""
     wait = view.own.wait_seconds
     if view.own.finish_seconds is not None:
         last = view.own.finish_seconds - view.oldest - min(view.service.mean, wait)
@@ -333,10 +332,9 @@ def deadlines(view: Outlook) -> list[tuple[float, float]]:
         return [(view.ready + view.coming, view.until)]
     spare = min(SPARE * max(0.0, view.caution), MOST_SPARE)
     wait -= spare * (wait - view.cold_start)
+    if not view.oldest:
+        return [(view.ready, wait)]
     first = max(wait - view.oldest, view.cold_start)
-    found: list[tuple[float, float]] = [(view.ready + view.coming, wait)]
-    for step in range(MOMENTS if view.oldest else 0):
-        at = first + (wait - first) * step / MOMENTS
-        share = (at - wait + view.oldest) / view.oldest
-        found.append((min(view.ready, 1 + math.floor((view.ready - 1) * share)), at))
-    return found
+    share = (first - wait + view.oldest) / view.oldest
+    urgent = min(view.ready, 1 + math.floor((view.ready - 1) * share))
+    return [(urgent, first), (view.ready, wait)]
