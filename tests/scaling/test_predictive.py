@@ -16,6 +16,8 @@ from sprat.core.model import PoolSettings, StatsBucket
 from sprat.scaling import policies
 from sprat.scaling.predictive import forecast_note
 from sprat.scaling.predictive.forecast import forecast, rises, trend
+from sprat.scaling.predictive.forecast_note import ForecastNote
+from sprat.scaling.slo.memory import Memory
 
 DAY = 86400.0
 MIDNIGHT = 20_000 * DAY
@@ -155,10 +157,10 @@ def test_workers_are_launched_a_cold_start_before_a_rise_and_the_reason_says_why
 
 def test_a_rising_load_is_met_ahead() -> None:
     past = history(MIDNIGHT, 7200, lambda at: 60 + (at - MIDNIGHT) / 120, width=10.0)
-    learned = {"margin": [1.0, MIDNIGHT, 0.0, 0.0, 0.0]}
-    memory = {**decided(MIDNIGHT, history=past, busy=60).memory, **learned}
+    memory = dict(decided(MIDNIGHT, history=past, busy=60).memory)
+    memory["margin"] = {"margin": 1.0, "at": MIDNIGHT, "since": MIDNIGHT}
     del memory["arrivals"]  # how many came meanwhile is not known
-    flat = {name: note for name, note in memory.items() if name != "ahead"}
+    flat = {name: note for name, note in memory.items() if name != forecast_note.NAME}
     soon = MIDNIGHT + 240
     assert (
         decided(soon, busy=60, memory=memory).desired > decided(soon, busy=60, memory=flat).desired
@@ -178,4 +180,33 @@ def test_the_history_is_asked_for_once_a_window_and_only_where_launches_come_too
 def test_a_note_about_what_is_due_is_small() -> None:
     now = MIDNIGHT + 8.9 * 3600
     full = seen(now=now, history=history(now // 900 * 900, 15 * DAY, at_nine))
-    assert len(str(forecast_note.noted(full))) < 300
+    note = forecast_note.noted(full, Memory(), ForecastNote())
+    assert len(str(forecast_note.write(note))) < 300
+    assert forecast_note.read(forecast_note.write(note)) == note
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [[0.1, []], {"version": 9, "slope": 1.0, "rises": []}, {"version": 1, "slope": "x"}, None],
+    ids=str,
+)
+def test_a_damaged_forecast_is_forgotten(damaged: Any) -> None:
+    assert forecast_note.read({forecast_note.NAME: damaged}) == ForecastNote()
+
+
+def test_slo_does_not_look_ahead() -> None:
+    now = MIDNIGHT + 9 * 3600 - 300
+    past = history(now // 900 * 900, 3 * DAY, at_nine)
+    slo = pool_settings("slo", 0, 100, **TIGHT)
+    memory = policies.decide(seen(now=now, history=past), slo).memory
+    assert forecast_note.NAME not in memory
+    assert policies.decide(seen(now=MIDNIGHT + 9 * 3600 - 35, memory=memory), slo).launch == 0
+
+
+@pytest.mark.parametrize("wait", [30, 40, 120])
+def test_without_a_history_it_decides_as_slo_does(wait: int) -> None:
+    options = {"wait_seconds": wait, "cold_start_seconds": 40}
+    before = seen(7, busy=3, idle=1)
+    slo = policies.decide(before, pool_settings("slo", 0, 100, **options))
+    ahead = policies.decide(before, pool_settings("predictive", 0, 100, **options))
+    assert ahead == slo.replace(policy="predictive")

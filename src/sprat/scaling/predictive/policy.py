@@ -10,6 +10,7 @@ from __future__ import annotations
 from sprat.core.model import Decision, PoolSettings, Snapshot
 from sprat.scaling.predictive import forecast_note
 from sprat.scaling.slo import policy as slo
+from sprat.scaling.slo.memory import read
 from sprat.scaling.slo.policy import (
     CHECKS,
     Options,
@@ -38,16 +39,19 @@ HISTORY_SECONDS = 15 * 86400.0  # two weeks, to see a week repeat itself, and th
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     own = Options(**settings.policy_options)
-    cold_start = slo.cold_start(seen, settings, own)
+    memory = read(seen.memory)
+    cold_start = slo.cold_start(seen, memory, settings, own)
     if not slo.is_behind(own, cold_start):
         return slo.decide(seen, settings).replace(policy=NAME)
-    made = slo.decide(seen, settings, forecast_note.expected(seen, cold_start))
-    memory = {**made.memory, **forecast_note.noted(seen)}
-    return made.replace(policy=NAME, memory=memory)
+    before = forecast_note.read(seen.memory)
+    made = slo.decide(seen, settings, before.expected(seen.now, cold_start))
+    note = forecast_note.write(forecast_note.noted(seen, memory, before))
+    return made.replace(policy=NAME, memory={**made.memory, **note})
 
 
 def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
     """Whether a worker that has been idle for a while has to stay all the same."""
     own = Options(**settings.policy_options)
-    cold_start = slo.cold_start(seen, settings, own)
-    return slo.is_needed(seen, settings, forecast_note.expected(seen, cold_start))
+    cold_start = slo.cold_start(seen, read(seen.memory), settings, own)
+    before = forecast_note.read(seen.memory)
+    return slo.is_needed(seen, settings, before.expected(seen.now, cold_start))

@@ -30,12 +30,13 @@ from sprat.scaling.slo import (
     reason,
     shadow_fleets,
 )
+from sprat.scaling.slo.memory import LoadAverages, Memory, write
 from sprat.scaling.slo.queueing import Backlog, Service
+from sprat.scaling.slo.variants import Variant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from sprat.scaling.slo.memory import LearnedMargin, ShadowFleet, ShadowFleets
     from sprat.scaling.slo.target import Options
 
 NAME = "slo"
@@ -67,7 +68,7 @@ class Outlook(Record):
     cold_start: float
     z: float
     caution: float  # what late starts have taught
-    way: shadow_fleets.Variant
+    way: Variant
     load: float
     loads: estimates.Loads  # as each memory has it
     rise: estimates.ExpectedRise = estimates.ExpectedRise()  # what a forecast adds
@@ -112,29 +113,31 @@ def lesson(own: Options, cold_start: float) -> learned_margin.Rule:
 
 def outlook(
     seen: Snapshot,
+    memory: Memory,
     settings: PoolSettings,
     own: Options,
     cold_start: float,
     rise: estimates.ExpectedRise | None = None,
 ) -> Outlook:
     busy = sizing.busy(seen)
-    learned = learned_margin.margin(seen, lesson(own, cold_start))
-    service = estimates.service(seen, guess_seconds=own.wait_seconds)
+    learned = learned_margin.margin(memory, lesson(own, cold_start))
+    service = estimates.service(seen, memory, guess_seconds=own.wait_seconds)
     mean = service.mean
     if settings.max_jobs == 1:
         service = service.replace(mean=math.inf)  # who ends a job takes no other
     is_behind, is_close = is_tight(own, cold_start, 0.0), is_tight(own, cold_start)
-    rates = arrivals.rates(seen, cold_start) if is_behind else arrivals.Rates()
-    way = shadow_fleets.followed(seen.memory)
+    rates = arrivals.rates(seen, memory, cold_start) if is_behind else arrivals.Rates()
+    way = shadow_fleets.followed(memory)
     until = caught_up(own, cold_start, way)
     coming = _coming(own, rates, way, until)
-    kept = estimates.kept_loads(seen) if is_close and arrivals.is_brief(seen) else None
+    kept = estimates.kept_loads(memory) if is_close and arrivals.is_brief(seen, memory) else None
     loads = kept or estimates.loads(
         seen,
+        memory,
         service_mean=mean,
         wait_seconds=own.wait_seconds,
         cold_start_seconds=cold_start,
-        offered=arrivals.offered(seen, mean) if is_behind else None,
+        offered=arrivals.offered(seen, memory.arrivals, mean) if is_behind else None,
     )
     line = Backlog(
         busy=busy,
@@ -159,26 +162,26 @@ def outlook(
         rates=rates,
         coming=coming,
         until=until,
-        missed=learned_margin.missed(seen, own.percentile) if is_close else None,
+        missed=learned_margin.missed(seen, memory, own.percentile) if is_close else None,
     )
 
 
-def caught_up(own: Options, cold_start: float, way: shadow_fleets.Variant) -> float:
+def caught_up(own: Options, cold_start: float, way: Variant) -> float:
     """When a launch that comes too late for what waits has made up for it."""
     late = way.patience * cold_start if way.patience else BEHIND_SHARE * own.wait_seconds
     return cold_start + late
 
 
-def expected_load(loads: estimates.Loads, way: shadow_fleets.Variant) -> float:
+def expected_load(loads: estimates.Loads, way: Variant) -> float:
     return loads.expected(way.memory, taken_for_chance(way))
 
 
-def taken_for_chance(way: shadow_fleets.Variant) -> float | None:
+def taken_for_chance(way: Variant) -> float | None:
     """Deviations. Who is calm takes every burst for that."""
     return None if way.is_calm else CHANCE
 
 
-def _coming(own: Options, rates: arrivals.Rates, way: shadow_fleets.Variant, until: float) -> float:
+def _coming(own: Options, rates: arrivals.Rates, way: Variant, until: float) -> float:
     """So many come whose time is over by then: they have to be started as well."""
     rate = rates.steady if way.is_calm else rates.expected
     return rate * max(0.0, until - own.wait_seconds)
@@ -195,48 +198,65 @@ def deviations(q: float) -> float:
 
 def decide(
     seen: Snapshot,
+    memory: Memory,
     settings: PoolSettings,
     own: Options,
     cold_start: float,
     rise: estimates.ExpectedRise | None = None,
 ) -> Decision:
-    view = outlook(seen, settings, own, cold_start, rise)
+    view = outlook(seen, memory, settings, own, cold_start, rise)
     made = sizing.decision(NAME, seen, settings, want(view, seen))
-    return made.replace(memory=_notes(seen, view, settings.max_workers))
+    return made.replace(memory=write(_noted(seen, memory, view, settings.max_workers)))
 
 
-def _notes(seen: Snapshot, view: Outlook, most: int) -> dict[str, Any]:
+def _noted(seen: Snapshot, memory: Memory, view: Outlook, most: int) -> Memory:
+    """The notes for the next decision: those that matter for this target."""
+    own, cold_start = view.own, view.cold_start
+    starts = cold_starts.noted(seen, memory.starts)
+    runs = estimates.noted_service(seen, memory)
+    if view.is_close and arrivals.is_brief(seen, memory):
+        return memory.replace(starts=starts, runs=runs)
+    after = Memory(starts=starts, runs=runs)
+    if own.finish_seconds is not None:
+        return after
+    margin = learned_margin.noted(
+        seen,
+        memory,
+        lesson(own, cold_start),
+        wait_seconds=own.wait_seconds,
+        percentile=own.percentile,
+    )
+    if not view.is_close:
+        return after.replace(margin=margin)
+    loads = LoadAverages(fast=view.loads.fast, slow=view.loads.slow, at=seen.now)
+    if not view.is_behind:
+        return after.replace(margin=margin, loads=loads)
+    shadows = _simulated(seen, memory, view, most)
+    return after.replace(
+        arrivals=arrivals.noted(seen, memory, cold_start),
+        loads=loads,
+        margin=_switched(margin, shadow_fleets.change(memory, shadows)),
+        persistence=persistence.noted(seen, memory, cold_start),
+        shadows=shadows,
+    )
+
+
+def _switched(margin: LearnedMargin, change: float) -> LearnedMargin:
+    """The margin, if another way is followed that learned another one."""
+    return margin.replace(margin=learned_margin.KEPT.bounded(margin.margin + change))
+
+
+def _simulated(seen: Snapshot, memory: Memory, view: Outlook, most: int) -> ShadowFleets:
+    """The simulated fleets, a pass later."""
     own = view.own
-    notes = cold_starts.noted(seen)
-    notes.update(estimates.noted_service(seen))
-    if view.is_close and arrivals.is_brief(seen):
-        kept = ("arrivals", "loads", "margin", persistence.NAME, shadow_fleets.NAME)
-        return {**notes, **{name: seen.memory[name] for name in kept if name in seen.memory}}
-    if view.is_behind:
-        notes.update(persistence.noted(seen, view.cold_start))
-    if view.is_close:
-        notes.update(arrivals.noted(seen, view.cold_start))
-    if own.finish_seconds is None:
-        rule, wait = lesson(own, view.cold_start), own.wait_seconds
-        notes.update(learned_margin.noted(seen, rule, wait_seconds=wait, percentile=own.percentile))
-    if view.is_close:
-        notes["loads"] = [view.loads.fast, list(view.loads.slow), seen.now]
-    if view.is_behind:
-        notes.update(_imagined(seen, view, notes["margin"], most))
-    return notes
 
-
-def _imagined(seen: Snapshot, view: Outlook, margin: list[float], most: int) -> dict[str, Any]:
-    """The note about imagined fleets, and the margin if another way is followed."""
-    own = view.own
-
-    def size(fleet: shadow_fleets.ShadowFleet, way: shadow_fleets.Variant) -> int:
+    def size(fleet: ShadowFleet, way: Variant) -> int:
         until = caught_up(own, view.cold_start, way)
         coming = _coming(own, view.rates, way, until)
         theirs = view.replace(
             ready=math.floor(fleet.waiting),
             oldest=0.0,
-            line=fleet.line(seen.now, coming),
+            line=shadow_fleets.backlog(fleet, seen.now, coming),
             coming=coming,
             until=until,
             z=caution_about_ends(own, fleet.margin),
@@ -246,16 +266,15 @@ def _imagined(seen: Snapshot, view: Outlook, margin: list[float], most: int) -> 
         )
         return min(sizes(theirs).workers, most)
 
-    note = shadow_fleets.noted(
+    return shadow_fleets.noted(
         seen,
+        memory,
         view.service,
         cold_start=view.cold_start,
         wait_seconds=own.wait_seconds,
         percentile=own.percentile,
         size=size,
     )
-    changed = learned_margin.KEPT.bounded(margin[0] + shadow_fleets.change(seen.memory, note))
-    return {"imagined": note, "margin": [changed, *margin[1:]]}
 
 
 # -- sizes --------------------------------------------------------------------------------------
