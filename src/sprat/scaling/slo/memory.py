@@ -171,7 +171,10 @@ def _shadows(row: Mapping[str, Any] | None) -> ShadowFleets | None:
 
 def _fleet(row: Mapping[str, Any]) -> ShadowFleet:
     numbers = {name: _number(value, name) for name, value in row.items() if name != "starting"}
-    starting = tuple(_numbers(ShadowLaunch, launch) for launch in row.get("starting", ()))
+    starting = tuple(
+        ShadowLaunch(at=_number(launch["at"]), workers=_number(launch["workers"]))
+        for launch in row.get("starting", ())
+    )
     return ShadowFleet(**numbers, starting=starting)
 
 
