@@ -30,170 +30,24 @@ from sprat.scaling.slo import (
     reason,
     shadow_fleets,
 )
+from sprat.scaling.slo import outlook as outlooks
 from sprat.scaling.slo.memory import LoadAverages, Memory, write
-from sprat.scaling.slo.queueing import Backlog, Service
-from sprat.scaling.slo.variants import Variant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sprat.scaling.slo.memory import LearnedMargin, ShadowFleet, ShadowFleets
+    from sprat.scaling.slo.outlook import Outlook
     from sprat.scaling.slo.target import Options
+    from sprat.scaling.slo.variants import Variant
 
 NAME = "slo"
-REACTION_SECONDS = 5.0  # a pass comes so much after what it answers, at the latest
-# Deviations that ends of jobs are counted with caution, for each that the percentile is above the
-# median. Less than 1, because an item is looked at many times before its deadline.
-CAUTION = 0.55
-CHANCE = 2.0  # deviations that a load is above its average though nothing has changed
-NO_LOAD = 0.05  # items, on average: nobody is kept for that
+NO_LOAD = 0.05  # items, on average: no worker is kept for that
 # What a floor is above the load before late starts have taught more, in deviations. With a target
 # above the cold start a floor is only the last resort.
 TIGHT_MARGIN, BEHIND_MARGIN = -2.5, -0.75
-MOST_Z = 3.0  # deviations that late starts add to the caution about ends
 # Part of the time that a launch leaves which is not used, for each deviation that late starts have
 # taught, and at most: jobs end later than expected when others than before have begun.
 SPARE, MOST_SPARE = 0.2, 0.5
-BEHIND_SHARE = 0.5  # of the wait, after the cold start: as soon can a launch make up for a rise
-
-
-class Outlook(Record):
-    """All that the size depends on."""
-
-    own: Options
-    ready: int
-    oldest: float  # seconds that the first item has waited
-    held: int = 0  # items that wait for their tenant: the first may be one of them
-    line: Backlog
-    service: Service
-    cold_start: float
-    z: float
-    caution: float  # what late starts have taught
-    way: Variant
-    load: float
-    loads: estimates.Loads  # as each memory has it
-    rise: estimates.ExpectedRise = estimates.ExpectedRise()  # what a forecast adds
-    rates: arrivals.Rates = arrivals.Rates()  # of items that come
-    coming: float = 0.0  # items that have to be started besides those that wait
-    until: float = 0.0  # when a launch that may come too late for what waits has made up for it
-    missed: float | None = None  # the share of late starts, if it is more than may be
-
-    @property
-    def expected_load(self) -> float:
-        """The load when a worker that is launched now is active."""
-        return max(self.load + self.rise.more, self.rise.load)
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether a worker that is launched for a waiting item comes too late for it."""
-        return is_tight(self.own, self.cold_start, 0.0)
-
-    @property
-    def is_close(self) -> bool:
-        """Whether it may do so."""
-        return is_tight(self.own, self.cold_start)
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether items wait that those who are idle do not take: others would not either."""
-        is_old = self.oldest > REACTION_SECONDS and not self.held
-        return self.line.free > 0 and self.ready > 0 and is_old
-
-
-def is_tight(own: Options, cold_start: float, reaction: float = REACTION_SECONDS) -> bool:
-    """Whether a worker that is launched so long after an item came is too late for it."""
-    return own.finish_seconds is None and own.wait_seconds < cold_start + reaction
-
-
-def lesson(own: Options, cold_start: float) -> learned_margin.Rule:
-    """How late starts teach caution."""
-    if is_tight(own, cold_start, 0.0):
-        return learned_margin.KEPT
-    return learned_margin.JUST_LAUNCHED if is_tight(own, cold_start) else learned_margin.LAUNCHED
-
-
-def outlook(
-    seen: Snapshot,
-    memory: Memory,
-    settings: PoolSettings,
-    own: Options,
-    cold_start: float,
-    rise: estimates.ExpectedRise | None = None,
-) -> Outlook:
-    busy = sizing.busy(seen)
-    learned = learned_margin.margin(memory, lesson(own, cold_start))
-    service = estimates.service(seen, memory, guess_seconds=own.wait_seconds)
-    mean = service.mean
-    if settings.max_jobs == 1:
-        service = service.replace(mean=math.inf)  # who ends a job takes no other
-    is_behind, is_close = is_tight(own, cold_start, 0.0), is_tight(own, cold_start)
-    rates = arrivals.rates(seen, memory, cold_start) if is_behind else arrivals.Rates()
-    way = shadow_fleets.followed(memory)
-    until = caught_up(own, cold_start, way)
-    coming = _coming(own, rates, way, until)
-    kept = estimates.kept_loads(memory) if is_close and arrivals.is_brief(seen, memory) else None
-    loads = kept or estimates.loads(
-        seen,
-        memory,
-        service_mean=mean,
-        wait_seconds=own.wait_seconds,
-        cold_start_seconds=cold_start,
-        offered=arrivals.offered(seen, memory.arrivals, mean) if is_behind else None,
-    )
-    line = Backlog(
-        busy=busy,
-        free=seen.active - busy,
-        arrivals=cold_starts.expected(seen, cold_start),
-        noise=coming,
-    )
-    return Outlook(
-        own=own,
-        ready=seen.claimable,
-        oldest=seen.oldest_ready_seconds or 0.0,
-        held=seen.held,
-        line=line,
-        service=service,
-        cold_start=cold_start,
-        z=caution_about_ends(own, learned),
-        caution=learned,
-        way=way,
-        load=expected_load(loads, way) if is_behind else loads.expected(way.memory, 0.0),
-        loads=loads,
-        rise=(rise if is_behind else None) or estimates.ExpectedRise(),
-        rates=rates,
-        coming=coming,
-        until=until,
-        missed=learned_margin.missed(seen, memory, own.percentile) if is_close else None,
-    )
-
-
-def caught_up(own: Options, cold_start: float, way: Variant) -> float:
-    """When a launch that comes too late for what waits has made up for it."""
-    late = way.patience * cold_start if way.patience else BEHIND_SHARE * own.wait_seconds
-    return cold_start + late
-
-
-def expected_load(loads: estimates.Loads, way: Variant) -> float:
-    return loads.expected(way.memory, taken_for_chance(way))
-
-
-def taken_for_chance(way: Variant) -> float | None:
-    """Deviations. Who is calm takes every burst for that."""
-    return None if way.is_calm else CHANCE
-
-
-def _coming(own: Options, rates: arrivals.Rates, way: Variant, until: float) -> float:
-    """So many come whose time is over by then: they have to be started as well."""
-    rate = rates.steady if way.is_calm else rates.expected
-    return rate * max(0.0, until - own.wait_seconds)
-
-
-def caution_about_ends(own: Options, learned: float) -> float:
-    return CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, learned), MOST_Z)
-
-
-def deviations(q: float) -> float:
-    """The quantile of the normal distribution, to a hundredth, from the median up (Shore)."""
-    return 5.5556 * (1.0 - math.pow((1.0 - q) / q, 0.1186))
 
 
 def decide(
@@ -204,7 +58,7 @@ def decide(
     cold_start: float,
     rise: estimates.ExpectedRise | None = None,
 ) -> Decision:
-    view = outlook(seen, memory, settings, own, cold_start, rise)
+    view = outlooks.outlook(seen, memory, settings, own, cold_start, rise)
     made = sizing.decision(NAME, seen, settings, want(view, seen))
     return made.replace(memory=write(_noted(seen, memory, view, settings.max_workers)))
 
@@ -222,7 +76,7 @@ def _noted(seen: Snapshot, memory: Memory, view: Outlook, most: int) -> Memory:
     margin = learned_margin.noted(
         seen,
         memory,
-        lesson(own, cold_start),
+        outlooks.lesson(own, cold_start),
         wait_seconds=own.wait_seconds,
         percentile=own.percentile,
     )
@@ -251,18 +105,18 @@ def _simulated(seen: Snapshot, memory: Memory, view: Outlook, most: int) -> Shad
     own = view.own
 
     def size(fleet: ShadowFleet, way: Variant) -> int:
-        until = caught_up(own, view.cold_start, way)
-        coming = _coming(own, view.rates, way, until)
+        until = outlooks.caught_up(own, view.cold_start, way)
+        coming = outlooks.coming_by(own, view.rates, way, until)
         theirs = view.replace(
             ready=math.floor(fleet.waiting),
             oldest=0.0,
             line=shadow_fleets.backlog(fleet, seen.now, coming),
             coming=coming,
             until=until,
-            z=caution_about_ends(own, fleet.margin),
+            z=outlooks.caution_about_ends(own, fleet.margin),
             caution=fleet.margin,
             way=way,
-            load=expected_load(view.loads, way),
+            load=outlooks.expected_load(view.loads, way),
         )
         return min(sizes(theirs).workers, most)
 
@@ -314,7 +168,7 @@ def floor(view: Outlook) -> int:
     if not view.is_close or load <= NO_LOAD:
         return 0
     margin = BEHIND_MARGIN if view.is_behind else TIGHT_MARGIN
-    deviation = view.loads.deviation(view.way.memory, load, taken_for_chance(view.way))
+    deviation = view.loads.deviation(view.way.memory, load, outlooks.taken_for_chance(view.way))
     return max(0, queueing.square_root_staffed(load, margin + view.caution, deviation))
 
 

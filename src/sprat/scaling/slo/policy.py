@@ -73,9 +73,10 @@ def is_needed(seen: Snapshot, settings: PoolSettings, rise: ExpectedRise | None 
     taken = cold_start(seen, memory, settings, own)
     least = settings.min_workers
     if taken > FREE_START_SECONDS:
-        from sprat.scaling.slo import plan
+        from sprat.scaling.slo import outlook, plan
 
-        least = max(least, plan.floor(plan.outlook(seen, memory, settings, own, taken, rise)))
+        view = outlook.outlook(seen, memory, settings, own, taken, rise)
+        least = max(least, plan.floor(view))
     return 0 < seen.active <= least
 
 
@@ -83,9 +84,9 @@ def is_behind(own: Options, cold_start: float) -> bool:
     """Whether a worker that is launched for a waiting item comes too late for it."""
     if cold_start <= FREE_START_SECONDS:
         return False
-    from sprat.scaling.slo import plan
+    from sprat.scaling.slo import outlook
 
-    return plan.is_tight(own, cold_start, 0.0)
+    return outlook.is_tight(own, cold_start, 0.0)
 
 
 def leaves_when_idle(seen: Snapshot, settings: PoolSettings) -> bool:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.core.model import Snapshot
-    from sprat.scaling.slo.plan import Outlook
+    from sprat.scaling.slo.outlook import Outlook
     from sprat.scaling.slo.queueing import Service
 
 CANNOT_BE_MET = "cannot be met at this cold start"
