@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from sprat.core.model import PoolSettings, StatsBucket
 from sprat.scaling import policies
-from sprat.scaling.predictive import forecast_note
+from sprat.scaling.predictive import policy
 from sprat.scaling.predictive.forecast import forecast, rises, trend
-from sprat.scaling.predictive.forecast_note import ForecastNote
-from sprat.scaling.slo.memory import Memory
+from sprat.scaling.slo.memory import Memory, read, write
 
 DAY = 86400.0
 MIDNIGHT = 20_000 * DAY
@@ -160,7 +159,7 @@ def test_a_rising_load_is_met_ahead() -> None:
     memory = dict(decided(MIDNIGHT, history=past, busy=60).memory)
     memory["margin"] = {"margin": 1.0, "at": MIDNIGHT, "since": MIDNIGHT}
     del memory["arrivals"]  # how many came meanwhile is not known
-    flat = {name: note for name, note in memory.items() if name != forecast_note.NAME}
+    flat = {name: note for name, note in memory.items() if name != "forecast"}
     soon = MIDNIGHT + 240
     assert (
         decided(soon, busy=60, memory=memory).desired > decided(soon, busy=60, memory=flat).desired
@@ -180,18 +179,9 @@ def test_the_history_is_asked_for_once_a_window_and_only_where_launches_come_too
 def test_a_note_about_what_is_due_is_small() -> None:
     now = MIDNIGHT + 8.9 * 3600
     full = seen(now=now, history=history(now // 900 * 900, 15 * DAY, at_nine))
-    note = forecast_note.noted(full, Memory(), ForecastNote())
-    assert len(str(forecast_note.write(note))) < 300
-    assert forecast_note.read(forecast_note.write(note)) == note
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [[0.1, []], {"version": 9, "slope": 1.0, "rises": []}, {"version": 1, "slope": "x"}, None],
-    ids=str,
-)
-def test_a_damaged_forecast_is_forgotten(damaged: Any) -> None:
-    assert forecast_note.read({forecast_note.NAME: damaged}) == ForecastNote()
+    note = Memory(forecast=policy.noted(full, Memory()))
+    assert len(str(write(note))) < 300
+    assert read(write(note)) == note
 
 
 def test_slo_does_not_look_ahead() -> None:
@@ -199,7 +189,7 @@ def test_slo_does_not_look_ahead() -> None:
     past = history(now // 900 * 900, 3 * DAY, at_nine)
     slo = pool_settings("slo", 0, 100, **TIGHT)
     memory = policies.decide(seen(now=now, history=past), slo).memory
-    assert forecast_note.NAME not in memory
+    assert "forecast" not in memory
     assert policies.decide(seen(now=MIDNIGHT + 9 * 3600 - 35, memory=memory), slo).launch == 0
 
 

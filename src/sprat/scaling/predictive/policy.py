@@ -2,56 +2,48 @@
 
 It differs from slo only where the wait target is shorter than a cold start: there a worker that is
 launched when work waits comes too late, and one that is launched one cold start before a rise does
-not. Options, targets and reasons are those of slo.
+not. The forecast is kept as a note for the next decisions, and slo counts it in. For a rise,
+workers are held for one cold start after it is due: to hold them longer for work that does not come
+is dearer than to start them again.
 """
 
 from __future__ import annotations
 
 from sprat.core.model import Decision, PoolSettings, Snapshot
-from sprat.scaling.predictive import forecast_note
+from sprat.scaling.slo import arrivals, learned_margin
 from sprat.scaling.slo import policy as slo
-from sprat.scaling.slo.memory import read
-from sprat.scaling.slo.policy import (
-    CHECKS,
-    Options,
-    check,
-    leaves_when_idle,
-    look_again_in,
-    wants_history,
-)
-
-__all__ = [
-    "CHECKS",
-    "NAME",
-    "Options",
-    "check",
-    "decide",
-    "is_needed",
-    "leaves_when_idle",
-    "look_again_in",
-    "wants_history",
-]
+from sprat.scaling.slo.memory import ForecastNote, Memory, RiseNote, read, write
 
 NAME = "predictive"
 REMEMBERS = True
 HISTORY_SECONDS = 15 * 86400.0  # two weeks, to see a week repeat itself, and the one underway
 
+Options, CHECKS, check = slo.Options, slo.CHECKS, slo.check
+is_needed, leaves_when_idle = slo.is_needed, slo.leaves_when_idle
+look_again_in, wants_history = slo.look_again_in, slo.wants_history
+
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
-    own = Options(**settings.policy_options)
-    memory = read(seen.memory)
-    cold_start = slo.cold_start(seen, memory, settings, own)
-    if not slo.is_behind(own, cold_start):
-        return slo.decide(seen, settings).replace(policy=NAME)
-    before = forecast_note.read(seen.memory)
-    made = slo.decide(seen, settings, before.expected(seen.now, cold_start))
-    note = forecast_note.write(forecast_note.noted(seen, memory, before))
-    return made.replace(policy=NAME, memory={**made.memory, **note})
+    made = slo.decide(seen, settings)
+    memory = read(made.memory)
+    if memory.shadows is None:  # launches are in time
+        return made.replace(policy=NAME)
+    memory = memory.replace(forecast=noted(seen, read(seen.memory)))
+    return made.replace(policy=NAME, memory=write(memory))
 
 
-def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
-    """Whether a worker that has been idle for a while has to stay all the same."""
-    own = Options(**settings.policy_options)
-    cold_start = slo.cold_start(seen, read(seen.memory), settings, own)
-    before = forecast_note.read(seen.memory)
-    return slo.is_needed(seen, settings, before.expected(seen.now, cold_start))
+def noted(seen: Snapshot, before: Memory) -> ForecastNote | None:
+    """The note for the next decisions. The history is read once in a while; what is uncertain about
+    a rise is not paid in advance."""
+    if not learned_margin.is_due(seen, before) or arrivals.is_brief(seen, before):
+        return before.forecast
+    from sprat.scaling.predictive.forecast import forecast
+
+    made = forecast(seen.history, seen.now)
+    rises = (
+        RiseNote(at=rise.at, load=rise.load - rise.spread, words=rise.words())
+        for rise in made.rises
+        if rise.load > rise.spread
+    )
+    note = ForecastNote(slope=made.slope, rises=tuple(rises))
+    return None if note == ForecastNote() else note

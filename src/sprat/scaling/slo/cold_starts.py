@@ -36,19 +36,19 @@ def noted(seen: Snapshot, before: StartTimes) -> StartTimes:
     """The note for the next decision: who is on the way since when, and how long the last starts
     took. Where all are quick there is nothing to note."""
     taken = [
-        max(0.0, worker.started_at - before.starting[worker.worker_id])
+        max(0.0, worker.started_at - before.launched[worker.worker_id])
         for worker in seen.workers
-        if worker.status == ACTIVE and worker.worker_id in before.starting
+        if worker.status == ACTIVE and worker.worker_id in before.launched
     ]
     if before.seconds:
         taken += [QUICK_SECONDS / 2 for w in seen.workers if _was_quick(seen, w, before)]
-    starting = {
+    launched = {
         worker.worker_id: worker.started_at
         for worker in seen.workers
         if worker.status == STARTING and seen.now - worker.started_at >= QUICK_SECONDS
     }
     seconds = (*before.seconds, *taken)[-KEPT_STARTS:]
-    return StartTimes(starting=starting, seconds=seconds, at=seen.now if seconds else 0.0)
+    return StartTimes(launched=launched, seconds=seconds, at=seen.now if seconds else 0.0)
 
 
 def _was_quick(seen: Snapshot, worker: WorkerRecord, before: StartTimes) -> bool:
@@ -56,7 +56,7 @@ def _was_quick(seen: Snapshot, worker: WorkerRecord, before: StartTimes) -> bool
     if worker.status != ACTIVE or seen.last_up_at is None or worker.started_at <= before.at:
         return False
     return (
-        worker.worker_id not in before.starting
+        worker.worker_id not in before.launched
         and 0.0 <= worker.started_at - seen.last_up_at < QUICK_SECONDS
     )
 

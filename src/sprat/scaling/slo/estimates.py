@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sprat.core.model import Snapshot, Stats
-    from sprat.scaling.slo.memory import Memory
+    from sprat.scaling.slo.memory import ForecastNote, Memory
 
     Moments = tuple[float, float, float]  # how many jobs, their seconds, their squared seconds
 
@@ -88,6 +88,18 @@ class ExpectedRise(Record):
         """For the end of a reason."""
         text = f" and rising by {self.more:.1f}" if self.more >= 0.5 else ""
         return f"{text}, {self.load:.1f} is due: {self.season}" if self.load else text
+
+
+def expected_rise(note: ForecastNote | None, now: float, cold_start: float) -> ExpectedRise:
+    """What is foretold for the moment when a worker that is launched now is active."""
+    if note is None:
+        return ExpectedRise()
+    more = note.slope * cold_start
+    due = [rise for rise in note.rises if rise.at - cold_start <= now < rise.at + cold_start]
+    if not due:
+        return ExpectedRise(more=more)
+    rise = max(due, key=lambda rise: rise.load)
+    return ExpectedRise(more=more, load=rise.load, season=rise.words)
 
 
 class Loads(Record):

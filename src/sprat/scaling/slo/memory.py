@@ -14,9 +14,7 @@ from sprat.scaling.slo import variants
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any, TypeVar
-
-    Kind = TypeVar("Kind", bound=Record)
+    from typing import Any
 
 VERSION = 1  # of the JSON: a change of any record below takes the next one
 LARGEST = 1e18  # a number beyond this was not noted by us
@@ -25,7 +23,7 @@ LARGEST = 1e18  # a number beyond this was not noted by us
 class StartTimes(Record):
     """Cold starts: which workers are on the way since when, and how long the last starts took."""
 
-    starting: Mapping[str, float] = {}
+    launched: Mapping[str, float] = {}  # worker that is on the way -> when
     seconds: Sequence[float] = ()
     at: float = 0.0
 
@@ -111,6 +109,21 @@ class ShadowFleets(Record):
     fleets: Sequence[ShadowFleet]
 
 
+class RiseNote(Record):
+    """A load that is due at a moment, and in words what foretells it."""
+
+    at: float
+    load: float
+    words: str
+
+
+class ForecastNote(Record):
+    """What the history foretells. Only the predictive policy makes this note."""
+
+    slope: float = 0.0  # busy workers more, each second
+    rises: Sequence[RiseNote] = ()
+
+
 class Memory(Record):
     """All notes. None: nothing has been noted yet, or it does not matter for this target."""
 
@@ -122,9 +135,27 @@ class Memory(Record):
     margin: LearnedMargin | None = None
     persistence: float = 0.0
     shadows: ShadowFleets | None = None
+    forecast: ForecastNote | None = None
 
 
-# -- from JSON ------------------------------------------------------------------------------------
+# -- JSON -----------------------------------------------------------------------------------------
+
+# Fields that are not numbers, by name: those of the memory, and those inside of its notes
+RECORDS: dict[str, type[Record]] = {
+    "starts": StartTimes,
+    "runs": RunTimes,
+    "arrivals": ArrivalCounts,
+    "loads": LoadAverages,
+    "margin": LearnedMargin,
+    "shadows": ShadowFleets,
+    "forecast": ForecastNote,
+}
+LISTS: dict[str, type[Record]] = {
+    "fleets": ShadowFleet,
+    "starting": ShadowLaunch,
+    "rises": RiseNote,
+}
+NUMBERS = ("seconds", "slow")
 
 
 def read(document: Mapping[str, Any]) -> Memory:
@@ -132,74 +163,49 @@ def read(document: Mapping[str, Any]) -> Memory:
     if document.get("version") != VERSION:
         return Memory()
     try:
-        return Memory(
-            starts=_starts(document.get("starts") or {}),
-            runs=_numbers(RunTimes, document.get("runs")),
-            arrivals=_numbers(ArrivalCounts, document.get("arrivals")),
-            loads=_loads(document.get("loads")),
-            margin=_numbers(LearnedMargin, document.get("margin")),
-            persistence=_number(document.get("persistence", 0.0)),
-            shadows=_shadows(document.get("shadows")),
-        )
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        memory: Memory = _record(Memory, document)
+    except (AttributeError, TypeError, ValueError):
         return Memory()
+    return memory if _is_of_these_ways(memory) else Memory()
 
 
-def _starts(row: Mapping[str, Any]) -> StartTimes:
-    return StartTimes(
-        starting={str(name): _number(at) for name, at in row.get("starting", {}).items()},
-        seconds=_series(row.get("seconds", ())),
-        at=_number(row.get("at", 0.0)),
+def _is_of_these_ways(memory: Memory) -> bool:
+    loads, shadows = memory.loads, memory.shadows
+    if loads is not None and len(loads.slow) != len(variants.MEMORIES):
+        return False
+    if shadows is None:
+        return True
+    ways = len(variants.WAYS)
+    return len(shadows.fleets) == ways and shadows.way in range(ways)
+
+
+def _record(kind: type[Record], row: Mapping[str, Any]) -> Any:
+    parts = RECORDS if kind is Memory else {}
+    return kind(
+        **{
+            name: _record(parts[name], row[name]) if name in parts else _field(name, row[name])
+            for name in kind._names
+            if name in row
+        }
     )
 
 
-def _loads(row: Mapping[str, Any] | None) -> LoadAverages | None:
-    if row is None:
-        return None
-    slow = _series(row["slow"], len(variants.MEMORIES))
-    return LoadAverages(fast=_number(row["fast"]), slow=slow, at=_number(row["at"]))
+def _field(name: str, value: Any) -> Any:
+    if name in LISTS:
+        return tuple(_record(LISTS[name], row) for row in value)
+    if name in NUMBERS:
+        return tuple(_number(number, name) for number in value)
+    if name == "launched":
+        return {str(worker): _number(at, name) for worker, at in value.items()}
+    return str(value) if name == "words" else _number(value, name)
 
 
-def _shadows(row: Mapping[str, Any] | None) -> ShadowFleets | None:
-    if row is None:
-        return None
-    fleets = tuple(_fleet(fleet) for fleet in row["fleets"])
-    if len(fleets) != len(variants.WAYS) or row["way"] not in range(len(fleets)):
-        raise ValueError("the notes are about other ways")
-    return ShadowFleets(way=row["way"], at=_number(row["at"]), fleets=fleets)
-
-
-def _fleet(row: Mapping[str, Any]) -> ShadowFleet:
-    numbers = {name: _number(value, name) for name, value in row.items() if name != "starting"}
-    starting = tuple(
-        ShadowLaunch(at=_number(launch["at"]), workers=_number(launch["workers"]))
-        for launch in row.get("starting", ())
-    )
-    return ShadowFleet(**numbers, starting=starting)
-
-
-def _numbers(kind: type[Kind], row: Mapping[str, Any] | None) -> Kind | None:
-    """A record of numbers. Those that are missing have their defaults."""
-    if row is None:
-        return None
-    return kind(**{name: _number(value, name) for name, value in row.items()})
-
-
-def _series(values: Sequence[Any], length: int | None = None) -> tuple[float, ...]:
-    if length not in (None, len(values)):
-        raise ValueError(f"{len(values)} numbers instead of {length}")
-    return tuple(_number(value) for value in values)
-
-
-def _number(value: Any, name: str = "") -> Any:
+def _number(value: Any, name: str) -> Any:
     """Only a margin may be below 0."""
     low = -LARGEST if name == "margin" else 0.0
     if isinstance(value, bool) or not low <= value <= LARGEST:
         raise ValueError(f"{name} is {value!r}")
     return value
-
-
-# -- to JSON --------------------------------------------------------------------------------------
 
 
 def write(memory: Memory) -> dict[str, Any]:
@@ -217,6 +223,4 @@ def _plain(value: Any) -> Any:
             for name, field in value.as_dict().items()
             if name not in defaults or field != defaults[name]
         }
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return value
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

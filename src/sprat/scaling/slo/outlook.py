@@ -81,12 +81,7 @@ def lesson(own: Options, cold_start: float) -> learned_margin.Rule:
 
 
 def outlook(
-    seen: Snapshot,
-    memory: Memory,
-    settings: PoolSettings,
-    own: Options,
-    cold_start: float,
-    rise: estimates.ExpectedRise | None = None,
+    seen: Snapshot, memory: Memory, settings: PoolSettings, own: Options, cold_start: float
 ) -> Outlook:
     busy = sizing.busy(seen)
     learned = learned_margin.margin(memory, lesson(own, cold_start))
@@ -127,7 +122,7 @@ def outlook(
         way=way,
         load=expected_load(loads, way) if is_behind else loads.expected(way.memory, 0.0),
         loads=loads,
-        rise=(rise if is_behind else None) or estimates.ExpectedRise(),
+        rise=estimates.expected_rise(memory.forecast if is_behind else None, seen.now, cold_start),
         rates=rates,
         coming=coming,
         until=until,

@@ -51,14 +51,9 @@ SPARE, MOST_SPARE = 0.2, 0.5
 
 
 def decide(
-    seen: Snapshot,
-    memory: Memory,
-    settings: PoolSettings,
-    own: Options,
-    cold_start: float,
-    rise: estimates.ExpectedRise | None = None,
+    seen: Snapshot, memory: Memory, settings: PoolSettings, own: Options, cold_start: float
 ) -> Decision:
-    view = outlooks.outlook(seen, memory, settings, own, cold_start, rise)
+    view = outlooks.outlook(seen, memory, settings, own, cold_start)
     made = sizing.decision(NAME, seen, settings, want(view, seen))
     return made.replace(memory=write(_noted(seen, memory, view, settings.max_workers)))
 

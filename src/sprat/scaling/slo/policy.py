@@ -16,10 +16,6 @@ from sprat.scaling.slo import cold_starts
 from sprat.scaling.slo.memory import Memory, read, write
 from sprat.scaling.slo.target import CHECKS, Options, check, maximum
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sprat.scaling.slo.estimates import ExpectedRise
-
 __all__ = ["CHECKS", "NAME", "Options", "check", "decide"]
 
 NAME = "slo"
@@ -45,8 +41,7 @@ def stated_cold_start(settings: PoolSettings, own: Options) -> float | None:
     return own.cold_start_seconds
 
 
-def decide(seen: Snapshot, settings: PoolSettings, rise: ExpectedRise | None = None) -> Decision:
-    """The decision; `rise` is what another policy knows of the load that will come."""
+def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     own = Options(**settings.policy_options)
     high = maximum(own, settings)
     bounded = settings.replace(max_workers=high, min_workers=min(settings.min_workers, high))
@@ -59,13 +54,13 @@ def decide(seen: Snapshot, settings: PoolSettings, rise: ExpectedRise | None = N
     else:
         from sprat.scaling.slo import plan  # most pools never need it, and workers are short-lived
 
-        made = plan.decide(seen, memory, bounded, own, taken, rise)
+        made = plan.decide(seen, memory, bounded, own, taken)
     if stated_cold_start(settings, own) is None:
         made = cold_starts.limited(seen, memory, made, bounded.min_workers)
     return _priced(made, own)
 
 
-def is_needed(seen: Snapshot, settings: PoolSettings, rise: ExpectedRise | None = None) -> bool:
+def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
     """Whether a worker that has been idle for a while has to stay all the same. What waits is not
     for it (a tenant is at its limit, say), or it would have it."""
     own = Options(**settings.policy_options)
@@ -75,18 +70,9 @@ def is_needed(seen: Snapshot, settings: PoolSettings, rise: ExpectedRise | None 
     if taken > FREE_START_SECONDS:
         from sprat.scaling.slo import outlook, plan
 
-        view = outlook.outlook(seen, memory, settings, own, taken, rise)
+        view = outlook.outlook(seen, memory, settings, own, taken)
         least = max(least, plan.floor(view))
     return 0 < seen.active <= least
-
-
-def is_behind(own: Options, cold_start: float) -> bool:
-    """Whether a worker that is launched for a waiting item comes too late for it."""
-    if cold_start <= FREE_START_SECONDS:
-        return False
-    from sprat.scaling.slo import outlook
-
-    return outlook.is_tight(own, cold_start, 0.0)
 
 
 def leaves_when_idle(seen: Snapshot, settings: PoolSettings) -> bool:
