@@ -25,11 +25,10 @@ look_again_in, wants_history = slo.look_again_in, slo.wants_history
 
 def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     made = slo.decide(seen, settings)
-    memory = read(made.memory)
-    if memory.shadows is None:  # launches are in time
+    if "shadows" not in made.memory:  # launches are in time
         return made.replace(policy=NAME)
-    memory = memory.replace(forecast=noted(seen, read(seen.memory)))
-    return made.replace(policy=NAME, memory=write(memory))
+    note = write(Memory(forecast=noted(seen, read(seen.memory))))
+    return made.replace(policy=NAME, memory={**made.memory, **note})
 
 
 def noted(seen: Snapshot, before: Memory) -> ForecastNote | None:
