@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,9 @@ from sprat.scaling import policies
 from sprat.scaling.predictive import policy
 from sprat.scaling.predictive.forecast import forecast, rises, trend
 from sprat.scaling.slo.memory import Memory, read, write
+from sprat.simulation.policy import simulate
+from sprat.simulation.replay import ReplayResult
+from sprat.simulation.trace import Trace
 
 DAY = 86400.0
 MIDNIGHT = 20_000 * DAY
@@ -200,3 +204,26 @@ def test_without_a_history_it_decides_as_slo_does(wait: int) -> None:
     slo = policies.decide(before, pool_settings("slo", 0, 100, **options))
     ahead = policies.decide(before, pool_settings("predictive", 0, 100, **options))
     assert ahead == slo.replace(policy="predictive")
+
+
+def replayed(policy: str) -> ReplayResult:
+    """Twelve hours, each with a quarter of an hour of one job of 10 s per second."""
+    times = [float(second) for second in range(12 * 3600) if second % 3600 < 900]
+    trace = Trace(
+        name="hourly", arrivals=array("d", times), services=array("d", [10.0] * len(times))
+    )
+    options = {"wait_seconds": 30, "cold_start_seconds": 60}
+    return simulate(
+        trace,
+        pool_settings(policy, 0, 100, **options),
+        cold_start_seconds=60.0,
+        wait_target=30.0,
+        on_push=True,
+    )
+
+
+def test_a_burst_at_each_full_hour_is_met_in_time_and_for_less() -> None:
+    slo, predictive = replayed("slo"), replayed("predictive")
+    assert not slo.is_met
+    assert predictive.is_met
+    assert predictive.cost < 0.8 * slo.cost
