@@ -1,4 +1,4 @@
-"""Fleets that are only imagined: what becomes of them, and which way is followed."""
+"""Simulated fleets: what becomes of them, and which way is followed."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_the_notes_stay_small() -> None:
     assert len(str(memory)) < 6000
 
 
-def test_no_more_are_imagined_than_there_may_be() -> None:
+def test_no_more_workers_are_simulated_than_there_may_be() -> None:
     """A million items wait, and two hundred workers are allowed: thinking of more takes time."""
     settings = TARGET.replace(max_workers=200)
     memory: Any = {}
@@ -248,7 +248,7 @@ def test_no_more_are_imagined_than_there_may_be() -> None:
     assert max(fleet.size for fleet in shadows.fleets) == 200
 
 
-def test_nothing_is_imagined_where_launches_are_in_time() -> None:
+def test_no_fleet_is_simulated_where_launches_are_in_time() -> None:
     relaxed = pool_settings("slo", 0, 100, wait_seconds=120, cold_start_seconds=COLD_START)
     assert "shadows" not in policies.decide(seen(5, busy=2), relaxed).memory
     assert "shadows" in policies.decide(seen(5, busy=2), TARGET).memory
