@@ -62,7 +62,7 @@ def table(before: Outcomes, after: Outcomes) -> list[str]:
     for name in REGIMES:
         cells = [key for key in after if key in before and regime_of(key) == name]
         met = [key for key in cells if before[key][1] and after[key][1]]
-        if met:
+        if cells:
             rows.append(
                 f"| {name} | {len(cells)} | {' | '.join(_row(before, after, cells, met))} |"
             )
@@ -74,10 +74,10 @@ def _row(
 ) -> tuple[str, ...]:
     ratios = {key: after[key][0] / before[key][0] for key in cells}
     counts = (sum(some[key][1] for key in cells) for some in (before, after))
-    costs = (mean_ratio(some[key][0] for key in met) or 0.0 for some in (before, after))
+    costs = [mean_ratio(some[key][0] for key in met) for some in (before, after)]
     return (
         " -> ".join(str(n) for n in counts),
-        " -> ".join(f"{cost:.3f}" for cost in costs),
+        " -> ".join("-" if cost is None else f"{cost:.3f}" for cost in costs),
         percent(mean_ratio(ratios[key] for key in met)),
         f"{percent(min(ratios.values()))} to {percent(max(ratios.values()))}",
     )
