@@ -107,7 +107,7 @@ def _ours_of_old() -> list[Setting]:
     often = {"poll_seconds": POLL_SECONDS, "quiet_seconds": QUIET_SECONDS, "on_push": False}
     settings = [
         Setting(
-            family="seed 003",
+            family="pending per worker",
             policy="pending-per-worker",
             options={
                 "target_pending_per_worker": float(target),
@@ -118,7 +118,7 @@ def _ours_of_old() -> list[Setting]:
         for target, delay in product((1, 3, 10), (0, 300))
     ]
     settings += [
-        Setting(family="seed 004", policy="latency", options={"preset": preset}, changes=often)
+        Setting(family="latency", policy="latency", options={"preset": preset}, changes=often)
         for preset in ("low-latency", "high-throughput", "balanced", "cost-optimized")
     ]
     settings += [

@@ -116,10 +116,10 @@ def _cache(kind: str, sources: Iterable[Path]) -> Path:
 def _rules() -> list[Path]:
     """What the rules of the grid are made of."""
     scaling = (
-        *("sizing", "victims", "brake", "engine", "presets", "options"),
+        *("sizing", "drain_order", "launch_backoff", "engine", "presets", "options"),
         *("queue_depth", "pending_per_worker", "headroom", "step", "latency"),
     )
-    simulation = ("chronicle", "contest", "fleet", "observation", "policy", "replay")
+    simulation = ("statistics", "contenders", "fleet", "observation", "policy", "replay")
     return [
         *[SOURCE / "scaling" / f"{name}.py" for name in scaling],
         *[SOURCE / "simulation" / f"{name}.py" for name in simulation],
@@ -128,4 +128,4 @@ def _rules() -> list[Path]:
 
 
 def _python(folder: str) -> list[Path]:
-    return sorted((SOURCE / folder).glob("*.py"))
+    return sorted((SOURCE / folder).rglob("*.py"))

@@ -16,6 +16,11 @@ WASTE = 10.0
 REGIMES = ("W >= 2C", "C <= W < 2C", "W < C")
 
 
+def regime(cold_start: float, wait_target: float) -> str:
+    share = wait_target / cold_start
+    return REGIMES[0] if share >= 2 else REGIMES[1] if share >= 1 else REGIMES[2]
+
+
 class Cell(Record):
     """One scenario at one cold start and one wait target, with everybody's outcome."""
 
@@ -28,8 +33,7 @@ class Cell(Record):
 
     @property
     def regime(self) -> str:
-        share = self.wait_target / self.cold_start
-        return REGIMES[0] if share >= 2 else REGIMES[1] if share >= 1 else REGIMES[2]
+        return regime(self.cold_start, self.wait_target)
 
     @property
     def is_met(self) -> bool:

@@ -60,6 +60,15 @@ def test_a_target_out_of_reach_is_called_so_with_the_reason(sprat: Run, place: P
     assert "slo said" not in sprat(*command, "--wait-target", "2m").out
 
 
+def test_predictive_is_compared_like_slo_and_is_told_the_wait_target(
+    sprat: Run, trace: Path
+) -> None:
+    line = ("simulate", "load.csv", "--policy", "slo,predictive", "--cold-start", "40s", "--json")
+    slo, predictive = sprat(*line, "--wait-target", "2m").data["outcomes"]
+    assert predictive["policy"] == "predictive"
+    assert predictive["cost"] == slo["cost"], "they differ only below the cold start"
+
+
 def test_options_reach_their_policy(sprat: Run, trace: Path) -> None:
     def cost(*options: str) -> list[float]:
         line = ("simulate", "load.csv", "--policy", "keda,headroom", "--json", *options)

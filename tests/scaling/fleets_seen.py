@@ -84,7 +84,10 @@ def after(before: Snapshot, decision: Decision) -> Snapshot:
     return before.replace(workers=(*stay, *leave, *new), version=before.version + 1, **changes)
 
 
-POLICIES = ("slo", "queue-depth", "pending-per-worker", "headroom", "step", "latency", "fixed")
+POLICIES = (
+    *("slo", "predictive", "queue-depth", "pending-per-worker", "headroom", "step", "latency"),
+    "fixed",
+)
 
 small = st.integers(0, 15)
 moments = st.none() | st.floats(NOW - 1000, NOW)
@@ -116,14 +119,16 @@ snapshots = st.builds(
     stats=statistics,
     oldest_ready_seconds=st.floats(0, 300),
 )
+wait_targets = st.fixed_dictionaries(
+    {
+        "wait_seconds": st.floats(1, 600),
+        "percentile": st.sampled_from([50, 95, 99]),
+        "cold_start_seconds": st.sampled_from([2, 40, 100]),
+    }
+)
 option_sets = {
-    "slo": st.fixed_dictionaries(
-        {
-            "wait_seconds": st.floats(1, 600),
-            "percentile": st.sampled_from([50, 95, 99]),
-            "cold_start_seconds": st.sampled_from([2, 40, 100]),
-        }
-    ),
+    "slo": wait_targets,
+    "predictive": wait_targets,
     "queue-depth": st.just({}),
     "pending-per-worker": st.fixed_dictionaries(
         {

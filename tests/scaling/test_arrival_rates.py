@@ -9,18 +9,23 @@ from fleets_seen import NOW, pool_settings, seen
 from sprat.core.model import Counts, Snapshot
 from sprat.scaling import policies
 from sprat.scaling.slo import arrivals
+from sprat.scaling.slo.memory import Memory
 
 COLD_START = 40.0
 TARGET = pool_settings("slo", 0, 100, wait_seconds=30, cold_start_seconds=COLD_START)
 
 
-def after_passes(counts: list[Counts], *, every: float = 5.0) -> Snapshot:
-    """The snapshot after as many passes, the notes of each in the next."""
-    memory: Any = {}
+def after_passes(counts: list[Counts], *, every: float = 5.0) -> tuple[Snapshot, Memory]:
+    """What the last of as many passes sees, with the notes of the one before it."""
+    memory, before = Memory(), Memory()
     for n, each in enumerate(counts):
-        last = seen(memory=memory, now=NOW + every * n).replace(counts=each)
-        memory = arrivals.noted(last, COLD_START)
-    return last
+        last, before = seen(now=NOW + every * n).replace(counts=each), memory
+        memory = Memory(arrivals=arrivals.noted(last, before, COLD_START))
+    return last, before
+
+
+def rates(last: Snapshot, memory: Memory) -> arrivals.Rates:
+    return arrivals.rates(last, memory, COLD_START)
 
 
 def came(total: int, *, at: float, memory: Any) -> Snapshot:
@@ -31,18 +36,18 @@ def came(total: int, *, at: float, memory: Any) -> Snapshot:
 
 def test_a_steady_rate_is_found() -> None:
     steady = after_passes([Counts(claimed=3, done=10 * n) for n in range(200)])
-    assert 1.9 < arrivals.rates(steady, COLD_START).expected < 2.1
+    assert 1.9 < rates(*steady).expected < 2.1
 
 
 def test_nothing_is_expected_before_anything_was_seen() -> None:
-    assert arrivals.rates(seen(50), COLD_START).expected == 0.0
+    assert rates(seen(50), Memory()).expected == 0.0
 
 
 def test_a_rise_beyond_chance_is_believed_at_once() -> None:
     quiet = [Counts(done=n // 10) for n in range(100)]
     few, many = quiet[-1].replace(pending=1), quiet[-1].replace(pending=20)
-    assert arrivals.rates(after_passes([*quiet, few]), COLD_START).expected < 0.1
-    risen = arrivals.rates(after_passes([*quiet, many]), COLD_START)
+    assert rates(*after_passes([*quiet, few])).expected < 0.1
+    risen = rates(*after_passes([*quiet, many]))
     assert risen.expected > 1.0
     assert risen.steady < 0.5 * risen.expected, "who is calm does not take it to go on"
 
@@ -51,13 +56,13 @@ def test_deleted_items_are_not_taken_for_departures_of_load() -> None:
     """Retention deletes a thousand finished items while five come."""
     before = [Counts(done=5000 + 5 * n) for n in range(100)]
     purged = Counts(done=4400, pending=5)
-    assert arrivals.rates(after_passes([*before, purged]), COLD_START).expected > 0.8
+    assert rates(*after_passes([*before, purged])).expected > 0.8
 
 
 def test_the_load_that_came_is_what_it_would_keep_busy() -> None:
-    ten_in_five_seconds = after_passes([Counts(), Counts(pending=10)])
-    assert arrivals.offered(ten_in_five_seconds, 30.0) == 10 / 5 * 30
-    assert arrivals.offered(seen(50), 30.0) is None
+    ten_in_five_seconds, memory = after_passes([Counts(), Counts(pending=10)])
+    assert arrivals.offered(ten_in_five_seconds, memory.arrivals, 30.0) == 10 / 5 * 30
+    assert arrivals.offered(seen(50), None, 30.0) is None
 
 
 def test_a_pass_that_follows_at_once_counts_nothing() -> None:
@@ -66,14 +71,14 @@ def test_a_pass_that_follows_at_once_counts_nothing() -> None:
     for n in range(20):
         memory = policies.decide(came(10 * n, at=5.0 * n, memory=memory), TARGET).memory
     brief = policies.decide(came(230, at=97.0, memory=memory), TARGET)
-    kept = ("arrivals", "loads", "margin", "imagined")
+    kept = ("arrivals", "loads", "margin", "shadows")
     assert [brief.memory[name] for name in kept] == [memory[name] for name in kept]
     after = policies.decide(came(230, at=100.0, memory=brief.memory), TARGET)
-    assert after.memory["arrivals"][2] == 230
+    assert after.memory["arrivals"]["total"] == 230
     assert after.inputs["coming"] > brief.inputs["coming"]
 
 
 def test_deciding_twice_at_one_moment_counts_once() -> None:
-    once = after_passes([Counts(done=10 * n) for n in range(50)])
-    again = once.replace(memory=arrivals.noted(once, COLD_START))
-    assert arrivals.rates(again, COLD_START).expected == arrivals.rates(once, COLD_START).expected
+    once, memory = after_passes([Counts(done=10 * n) for n in range(50)])
+    again = Memory(arrivals=arrivals.noted(once, memory, COLD_START))
+    assert rates(once, again).expected == rates(once, memory).expected

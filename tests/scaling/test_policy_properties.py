@@ -144,7 +144,7 @@ def test_a_fleet_scales_from_zero_and_back(policy: str) -> None:
     assert (up.direction, up.desired >= 1) == ("up", True)
     working = after(seen(1), up)
     assert policies.decide(working, settings).drain == ()  # who is on the way is let arrive
-    if policy not in ("slo", "queue-depth"):  # their workers leave by themselves
+    if policy not in ("slo", "predictive", "queue-depth"):  # their workers leave by themselves
         moment, fleet = NOW, seen(idle=3)
         while fleet.workers and moment < NOW + 10_000:
             fleet = after(fleet, policies.decide(fleet.replace(now=moment), settings))

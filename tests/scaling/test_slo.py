@@ -22,9 +22,23 @@ from sprat.core.model import (
 )
 from sprat.scaling import policies
 from sprat.scaling.slo import estimates, policy
+from sprat.scaling.slo.memory import (
+    ArrivalCounts,
+    LearnedMargin,
+    LoadAverages,
+    Memory,
+    RunTimes,
+    StartTimes,
+    read,
+    write,
+)
+from sprat.scaling.slo.variants import MEMORIES
 
-NINE = [9.0] * len(estimates.MEMORIES)
 TEN_SECONDS = Stats(seconds=600.0, starts=60, finished=60, run_mean=10.0, run_scv=1.0)
+
+
+def load(slow: float, *, fast: float | None = None, at: float = NOW) -> LoadAverages:
+    return LoadAverages(fast=slow if fast is None else fast, slow=(slow,) * len(MEMORIES), at=at)
 
 
 def decided(before: Snapshot, high: int = 100, **options: Any) -> Any:
@@ -211,23 +225,26 @@ def test_a_backlog_is_finished_within_an_hour() -> None:
 
 def test_a_target_that_launches_cannot_meet_is_said_and_workers_are_kept() -> None:
     """About as many as had work: more once starts were late."""
-    before = seen(busy=3, idle=12, memory={"loads": [9.0, NINE, NOW]})
+    memory = Memory(loads=load(9.0))
+    before = seen(busy=3, idle=12, memory=write(memory))
     decision = decided(before, wait_seconds=10)
     assert "cannot be met by launches at this cold start of 40 s" in decision.reason
     assert decision.inputs["floor"] == decision.desired == 7
-    late = before.replace(memory={**before.memory, "margin": [1.0, NOW - 5, 50.0]})
+    margin = LearnedMargin(margin=1.0, at=NOW - 5, usual=50.0, since=NOW - 5)
+    late = before.replace(memory=write(memory.replace(margin=margin)))
     assert decided(late, wait_seconds=10).desired == 10
 
 
 def test_kept_workers_go_when_there_has_been_no_load_for_long() -> None:
-    before = seen(idle=6, memory={"loads": [9.0, NINE, NOW - 3600]})
+    before = seen(idle=6, memory=write(Memory(loads=load(9.0, at=NOW - 3600))))
     assert decided(before, wait_seconds=10).desired == 0
 
 
 def test_a_rise_is_met_with_launches_for_those_who_will_come() -> None:
     """Behind 10 who wait another 40 will have come before a launch has caught up: 1.6 a second."""
-    rise = seen(10, busy=2, memory={"arrivals": [1.6, 0.1, 12, 12, NOW]}, stats=TEN_SECONDS)
-    quiet = rise.replace(memory={"arrivals": [0.1, 0.1, 12, 12, NOW]})
+    counts = ArrivalCounts(quick=1.6, steady=0.1, total=12, live=12, at=NOW)
+    rise = seen(10, busy=2, memory=write(Memory(arrivals=counts)), stats=TEN_SECONDS)
+    quiet = rise.replace(memory=write(Memory(arrivals=counts.replace(quick=0.1))))
     made = decided(rise, wait_seconds=30)
     assert made.launch > decided(quiet, wait_seconds=30).launch
     assert "(40 will come meanwhile)" in made.reason
@@ -237,7 +254,7 @@ def test_a_rise_is_met_with_launches_for_those_who_will_come() -> None:
 def test_chance_moves_no_workers_and_a_burst_does() -> None:
     """A load of 25 is at times 30 though nothing has changed; 60 is more than chance."""
     usual, by_chance, burst = (
-        decided(seen(busy=20, memory={"loads": [fast, [25.0] * 4, NOW]}), wait_seconds=10)
+        decided(seen(busy=20, memory=write(Memory(loads=load(25.0, fast=fast)))), wait_seconds=10)
         for fast in (25.0, 30.0, 60.0)
     )
     floors = [made.inputs["floor"] for made in (usual, by_chance, burst)]
@@ -256,9 +273,12 @@ def test_chance_moves_no_workers_and_a_burst_does() -> None:
 def test_a_target_that_is_missed_with_all_that_is_kept_is_called_so(
     late: float, starts: float, hours: float, is_said: bool
 ) -> None:
-    margin = [1.0, NOW - 5, 50.0, late, starts, NOW - 5 - 3600 * hours]
-    memory = {"loads": [9.0, NINE, NOW - 5], "margin": margin}
-    made = decided(seen(busy=9, memory=memory), wait_seconds=10)
+    since = NOW - 5 - 3600 * hours
+    margin = LearnedMargin(
+        margin=1.0, at=NOW - 5, usual=50.0, late=late, starts=starts, since=since
+    )
+    memory = Memory(loads=load(9.0, at=NOW - 5), margin=margin)
+    made = decided(seen(busy=9, memory=write(memory)), wait_seconds=10)
     if is_said:
         assert made.inputs["verdict"] == "cannot be met at this cold start"
         assert "10.0 % were late lately, with all that is kept" in made.reason
@@ -281,7 +301,7 @@ def test_cold_start_is_learned_from_workers_that_arrive() -> None:
     arrived = WorkerRecord(worker_id="w1", status=ACTIVE, started_at=NOW + 21, claims=1)
     later = seen(1, now=NOW + 25, memory=first.memory).replace(workers=(arrived,))
     second = policies.decide(later, settings)
-    assert second.memory["starts"] == [41.0]
+    assert second.memory["starts"]["seconds"] == [41.0]
     third = policies.decide(later.replace(memory=second.memory), settings)
     assert third.inputs["cold_start"] == 41.0
 
@@ -289,14 +309,14 @@ def test_cold_start_is_learned_from_workers_that_arrive() -> None:
 def test_quick_starts_correct_a_slow_one() -> None:
     """One hiccup does not make a pool of forked workers wait for ever."""
     settings = pool_settings("slo", wait_seconds=120)
-    memory: Any = {"starts": [3.0], "starts_at": NOW - 5000}
+    memory: Any = write(Memory(starts=StartTimes(seconds=(3.0,), at=NOW - 5000)))
     now = NOW
     for n in range(10):
         quick = WorkerRecord(worker_id=f"q{n}", status=ACTIVE, started_at=now + 0.1, claims=1)
         before = seen(now=now + 2, memory=memory, last_up_at=now).replace(workers=(quick,))
         memory = policies.decide(before, settings).memory
         now += 100
-    assert policy.cold_start(seen(memory=memory), settings, policy.Options()) <= 1.0
+    assert policy.cold_start(seen(), read(memory), settings, policy.Options()) <= 1.0
 
 
 def test_late_starts_make_it_cautious_and_timely_ones_less_so() -> None:
@@ -381,17 +401,19 @@ def test_an_old_item_of_a_tenant_at_its_limit_keeps_nobody_from_being_launched()
 
 def test_a_batch_of_equal_jobs_does_not_replace_what_was_learned_about_others() -> None:
     batch = Stats(seconds=600.0, starts=3000, finished=3000, run_mean=1.0)
-    before = seen(memory={"service": [200.0, 4000.0, 160_000.0, NOW - 600.0]}, stats=batch)
-    assert estimates.service(before, guess_seconds=30.0).mean == pytest.approx(18.3, abs=0.1)
-    after_it = seen(memory=estimates.noted_service(before), stats=Stats(seconds=600.0))
-    assert estimates.service(after_it, guess_seconds=30.0).mean == pytest.approx(18.3, abs=0.1)
+    before = seen(stats=batch)
+    memory = Memory(runs=RunTimes(jobs=200.0, total=4000.0, squares=160_000.0, at=NOW - 600.0))
+    service = estimates.service(before, memory, guess_seconds=30.0)
+    assert service.mean == pytest.approx(18.3, abs=0.1)
+    memory = Memory(runs=estimates.noted_service(before, memory))
+    service = estimates.service(seen(stats=Stats(seconds=600.0)), memory, guess_seconds=30.0)
+    assert service.mean == pytest.approx(18.3, abs=0.1)
 
 
 def test_jobs_that_take_longer_from_now_on_are_noticed() -> None:
     longer = Stats(seconds=600.0, starts=300, finished=300, run_mean=40.0)
-    memory: dict[str, Any] = {"service": [200.0, 1600.0, 12_800.0, NOW]}
+    memory = Memory(runs=RunTimes(jobs=200.0, total=1600.0, squares=12_800.0, at=NOW))
     for window in range(1, 13):  # two hours
-        memory = estimates.noted_service(
-            seen(memory=memory, stats=longer, now=NOW + 600.0 * window)
-        )
-    assert estimates.service(seen(memory=memory, stats=longer), guess_seconds=30.0).mean > 30.0
+        now = seen(stats=longer, now=NOW + 600.0 * window)
+        memory = Memory(runs=estimates.noted_service(now, memory))
+    assert estimates.service(seen(stats=longer), memory, guess_seconds=30.0).mean > 30.0

@@ -113,7 +113,7 @@ def names_in(asked: Namespace) -> list[str]:
 def options_of(name: str, asked: Namespace) -> dict[str, Any]:
     """The options of one policy; one that keeps a wait target is told it."""
     options: dict[str, Any] = {}
-    if name == "slo":
+    if name in ("slo", "predictive"):
         options["wait_seconds"] = asked.wait_target
     names = names_in(asked)
     for text in asked.option:

@@ -21,6 +21,7 @@ POINTS = {
         "step": "sprat.scaling.step",
         "latency": "sprat.scaling.latency",
         "fixed": "sprat.scaling.fixed",
+        "predictive": "sprat.scaling.predictive.policy",
     },
     "launcher": {
         "process": "sprat.launchers.process.launcher:ProcessLauncher",

@@ -10,15 +10,16 @@ import math
 
 from sprat.core.record import Record
 from sprat.scaling.slo import learned_margin
-from sprat.scaling.slo import persistence as lasting
+from sprat.scaling.slo.memory import LoadAverages, RunTimes
 from sprat.scaling.slo.queueing import Service
+from sprat.scaling.slo.variants import MEMORIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Sequence
 
     from sprat.core.model import Snapshot, Stats
+    from sprat.scaling.slo.memory import ForecastNote, Memory
 
     Moments = tuple[float, float, float]  # how many jobs, their seconds, their squared seconds
 
@@ -29,16 +30,15 @@ KEPT_JOBS = 200.0  # so many count of those before the last minutes: a mean of t
 WINDOW_JOBS = 20.0
 
 FAST = 0.1  # cold starts, over which the load is averaged to follow a burst
-MEMORIES = (1.5, 3.0, 8.0, 24.0)  # ... and to remember it: shadow_fleets.py finds out for how long
 
 
 # -- service ------------------------------------------------------------------------------------
 
 
-def service(seen: Snapshot, *, guess_seconds: float) -> Service:
+def service(seen: Snapshot, memory: Memory, *, guess_seconds: float) -> Service:
     """Mean and variation of the jobs. One imaginary job of the guessed length is among them, which
     counts for less and less."""
-    kept = _kept(seen.memory)
+    kept = _kept(memory)
     n, total, squares = _added(kept, _window(seen.stats))
     own = total / n if n else 0.0
     scv = max(0.0, squares / n / (own * own) - 1.0) if own * own else 1.0
@@ -47,20 +47,21 @@ def service(seen: Snapshot, *, guess_seconds: float) -> Service:
     return Service(mean=(own * jobs + doubt * guess_seconds) / (jobs + doubt), scv=scv, jobs=jobs)
 
 
-def noted_service(seen: Snapshot) -> dict[str, Any]:
+def noted_service(seen: Snapshot, memory: Memory) -> RunTimes | None:
     """The note about service for the next decision: once a window, what it saw is added."""
-    before = seen.memory.get("service")
+    before = memory.runs
     window = _window(seen.stats)
-    if not window[0] or (before and seen.now - before[3] < seen.stats.seconds):
-        return {"service": before} if before else {}
-    n, total, squares = _kept(seen.memory)
-    fade = min(1.0, KEPT_JOBS / n) if n else 1.0
-    return {"service": [*_added((n * fade, total * fade, squares * fade), window), seen.now]}
+    if not window[0] or (before and seen.now - before.at < seen.stats.seconds):
+        return before
+    kept = _kept(memory)
+    fade = min(1.0, KEPT_JOBS / kept[0]) if kept[0] else 1.0
+    jobs, total, squares = _added((kept[0] * fade, kept[1] * fade, kept[2] * fade), window)
+    return RunTimes(jobs=jobs, total=total, squares=squares, at=seen.now)
 
 
-def _kept(memory: Mapping[str, Any]) -> Moments:
-    n, total, squares, _ = memory.get("service") or (0.0, 0.0, 0.0, 0.0)
-    return n, total, squares
+def _kept(memory: Memory) -> Moments:
+    runs = memory.runs
+    return (runs.jobs, runs.total, runs.squares) if runs else (0.0, 0.0, 0.0)
 
 
 def _window(stats: Stats) -> Moments:
@@ -73,6 +74,32 @@ def _added(one: Moments, other: Moments) -> Moments:
 
 
 # -- load ---------------------------------------------------------------------------------------
+
+
+class ExpectedRise(Record):
+    """What a forecast adds: `more` than the load that there is, by its trend; or, by its season, a
+    `load` in all."""
+
+    more: float = 0.0
+    load: float = 0.0
+    season: str = ""
+
+    def words(self) -> str:
+        """For the end of a reason."""
+        text = f" and rising by {self.more:.1f}" if self.more >= 0.5 else ""
+        return f"{text}, {self.load:.1f} is due: {self.season}" if self.load else text
+
+
+def expected_rise(note: ForecastNote | None, now: float, cold_start: float) -> ExpectedRise:
+    """What is foretold for the moment when a worker that is launched now is active."""
+    if note is None:
+        return ExpectedRise()
+    more = note.slope * cold_start
+    due = [rise for rise in note.rises if rise.at - cold_start <= now < rise.at + cold_start]
+    if not due:
+        return ExpectedRise(more=more)
+    rise = max(due, key=lambda rise: rise.load)
+    return ExpectedRise(more=more, load=rise.load, season=rise.words)
 
 
 class Loads(Record):
@@ -104,6 +131,7 @@ class Loads(Record):
 
 def loads(
     seen: Snapshot,
+    memory: Memory,
     *,
     service_mean: float,
     wait_seconds: float,
@@ -118,24 +146,24 @@ def loads(
     part = service_mean / wait_seconds
     now = seen.counts.claimed + seen.claimable * min(1.0, part)
     to_keep = seen.counts.claimed + seen.claimable * min(1.0, 2.0 * part) ** 2
-    fast, slow, at = seen.memory.get("loads") or (now, (to_keep,) * len(MEMORIES), seen.now)
-    passed = max(0.0, seen.now - at)
-    longest = max(cold_start_seconds, learned_margin.learned_for(seen))
-    horizons = (min(memory * cold_start_seconds, longest) for memory in MEMORIES)
+    before = memory.loads or LoadAverages(fast=now, slow=(to_keep,) * len(MEMORIES), at=seen.now)
+    passed = max(0.0, seen.now - before.at)
+    longest = max(cold_start_seconds, learned_margin.learned_for(seen, memory))
+    horizons = (min(starts * cold_start_seconds, longest) for starts in MEMORIES)
     return Loads(
-        fast=_smoothed(fast, now, passed, FAST * cold_start_seconds),
+        fast=_smoothed(before.fast, now, passed, FAST * cold_start_seconds),
         slow=[
-            _smoothed(one, _mixed(to_keep, offered, service_mean / horizon), passed, horizon)
-            for one, horizon in zip(slow, horizons, strict=True)
+            _smoothed(load, _mixed(to_keep, offered, service_mean / horizon), passed, horizon)
+            for load, horizon in zip(before.slow, horizons, strict=True)
         ],
-        lasting=lasting.share(seen),
+        lasting=memory.persistence,
     )
 
 
-def kept_loads(seen: Snapshot) -> Loads | None:
+def kept_loads(memory: Memory) -> Loads | None:
     """As they were noted."""
-    note = seen.memory.get("loads")
-    return Loads(fast=note[0], slow=note[1], lasting=lasting.share(seen)) if note else None
+    note = memory.loads
+    return Loads(fast=note.fast, slow=note.slow, lasting=memory.persistence) if note else None
 
 
 def _mixed(now: float, offered: float | None, job_share: float) -> float:

@@ -12,13 +12,14 @@ import math
 
 from sprat.core import histogram
 from sprat.core.record import Record
+from sprat.scaling.slo.memory import LearnedMargin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from sprat.core.model import Snapshot, StatsBucket
+    from sprat.scaling.slo.memory import Memory
 
 FADE = 0.98  # of the usual number of starts, a window: a busy day is forgotten in a day
 ENOUGH_STARTS = 20.0  # of fewer, one late start is more than 5 %: they count for less
@@ -60,40 +61,40 @@ LAUNCHED = Rule(aim=0.6, answer=4.0, step=0.1, most_steps=20.0, bounds=(0.0, 3.0
 JUST_LAUNCHED = LAUNCHED.replace(answer=2.0, slows=True, bounds=(0.0, 8.0))
 
 
-def is_due(seen: Snapshot) -> bool:
+def is_due(seen: Snapshot, memory: Memory) -> bool:
     """Whether a window has passed since something was learned."""
-    note = seen.memory.get("margin")
-    return note is None or seen.now - note[1] >= seen.stats.seconds
+    note = memory.margin
+    return note is None or seen.now - note.at >= seen.stats.seconds
 
 
-def margin(seen: Snapshot, rule: Rule) -> float:
+def margin(memory: Memory, rule: Rule) -> float:
     """Deviations more than usual, as learned so far."""
-    return rule.bounded(_note(seen)[0])
+    return rule.bounded(_note(memory).margin)
 
 
-def missed(seen: Snapshot, percentile: float) -> float | None:
+def missed(seen: Snapshot, memory: Memory, percentile: float) -> float | None:
     """The share of late starts in the last week or so, if it is more than may be. All that late
     starts have taught did not help then."""
-    _, _, _, late, starts, _ = _note(seen)
-    if not is_known(seen) or late < ENOUGH_LATE:
+    note = _note(memory)
+    if not is_known(seen, memory) or note.late < ENOUGH_LATE or not note.starts:
         return None
-    share = late / starts
+    share = note.late / note.starts
     return share if share > allowed(percentile) else None
 
 
-def aimed(seen: Snapshot, rule: Rule, percentile: float) -> Rule:
+def aimed(seen: Snapshot, memory: Memory, rule: Rule, percentile: float) -> Rule:
     """The rule, with an aim that makes up for what was late in the last week or so (on loads that
     differ, one aim comes out as different shares), and steps by how long it has been followed, if
     they are to shrink."""
-    _, _, usual, late, starts, _ = _note(seen)
-    if not rule.answer or not starts:
+    note = _note(memory)
+    if not rule.answer or not note.starts:
         return rule
-    before = BEFORE * usual
-    reached = (late / allowed(percentile) + rule.aim * before) / (starts + before)
+    before = BEFORE * note.usual
+    reached = (note.late / allowed(percentile) + rule.aim * before) / (note.starts + before)
     low, high = AIMS
     return rule.replace(
         aim=min(max(low, rule.aim + rule.answer * (rule.aim - reached)), high),
-        step=rule.step * (pace(learned_for(seen)) if rule.slows else 1.0),
+        step=rule.step * (pace(learned_for(seen, memory)) if rule.slows else 1.0),
     )
 
 
@@ -102,14 +103,14 @@ def pace(seconds: float) -> float:
     return max(LEAST_PACE, 1.0 / (1.0 + seconds / HALF_PACE_SECONDS))
 
 
-def is_known(seen: Snapshot) -> bool:
+def is_known(seen: Snapshot, memory: Memory) -> bool:
     """Whether starts have been counted for long enough to say something."""
-    return learned_for(seen) >= ENOUGH_SECONDS
+    return learned_for(seen, memory) >= ENOUGH_SECONDS
 
 
-def learned_for(seen: Snapshot) -> float:
+def learned_for(seen: Snapshot, memory: Memory) -> float:
     """Seconds since starts were first counted."""
-    return seen.now - _note(seen)[5] if seen.memory.get("margin") else 0.0
+    return seen.now - memory.margin.since if memory.margin else 0.0
 
 
 def allowed(percentile: float) -> float:
@@ -122,30 +123,33 @@ def steps(rule: Rule, late: float, starts: float, usual: float, percentile: floa
     return (late / (rule.aim * allowed(percentile)) - starts) / max(usual, ENOUGH_STARTS)
 
 
-def _note(seen: Snapshot) -> tuple[float, float, float, float, float, float]:
-    """The margin, since when, the usual starts of a window; the late and all starts lately, and
-    since when they are counted."""
-    note = seen.memory.get("margin") or ()
-    value, at, usual, late, starts, since = (*note, *(0.0,) * 6)[:6]
-    return value, at, usual, late, starts, since if len(note) > 5 else at
+def _note(memory: Memory) -> LearnedMargin:
+    return memory.margin or LearnedMargin()
 
 
-def noted(seen: Snapshot, rule: Rule, *, wait_seconds: float, percentile: float) -> dict[str, Any]:
+def noted(
+    seen: Snapshot, memory: Memory, rule: Rule, *, wait_seconds: float, percentile: float
+) -> LearnedMargin:
     """The note about lateness for the next decision."""
-    before = seen.memory.get("margin")
-    if before is None:
-        return {"margin": [0.0, _ended(seen.now), 0.0, 0.0, 0.0, seen.now]}
-    if not is_due(seen):
-        return {"margin": before}
-    _, at, usual, late_before, starts_before, since = _note(seen)
+    before = memory.margin
     end = _ended(seen.now)
-    late, starts = counted((one for one in seen.history if at <= one.at < end), wait_seconds)
-    usual = max(float(starts), FADE * usual)
-    rule = aimed(seen, rule, percentile)
-    value = rule.moved(margin(seen, rule), steps(rule, late, starts, usual, percentile))
-    fade = LONG_FADE if seen.now - since > LONG_SECONDS else 1.0
-    lately = [fade * late_before + late, fade * starts_before + starts]
-    return {"margin": [value, end, usual, *lately, since]}
+    if before is None:
+        return LearnedMargin(at=end, since=seen.now)
+    if not is_due(seen, memory):
+        return before
+    buckets = (bucket for bucket in seen.history if before.at <= bucket.at < end)
+    late, starts = counted(buckets, wait_seconds)
+    usual = max(float(starts), FADE * before.usual)
+    rule = aimed(seen, memory, rule, percentile)
+    fade = LONG_FADE if seen.now - before.since > LONG_SECONDS else 1.0
+    return LearnedMargin(
+        margin=rule.moved(margin(memory, rule), steps(rule, late, starts, usual, percentile)),
+        at=end,
+        usual=usual,
+        late=fade * before.late + late,
+        starts=fade * before.starts + starts,
+        since=before.since,
+    )
 
 
 def _ended(now: float) -> float:

@@ -15,23 +15,18 @@ from sprat.scaling.slo import learned_margin
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from sprat.core.model import Snapshot, StatsBucket
+    from sprat.scaling.slo.memory import Memory
 
-NAME = "lasting"
 ENOUGH_JOBS = 1000  # the last ones, or a few more
 
 
-def share(seen: Snapshot) -> float:
-    """As it was noted."""
-    return float(seen.memory.get(NAME, 0.0))
-
-
-def noted(seen: Snapshot, cold_start: float) -> dict[str, Any]:
+def noted(seen: Snapshot, memory: Memory, cold_start: float) -> float:
     """The note for the next decisions. The history is read once in a while."""
-    found = measured(seen.history, cold_start) if learned_margin.is_due(seen) else share(seen)
-    return {NAME: found} if found else {}
+    if not learned_margin.is_due(seen, memory):
+        return memory.persistence
+    return measured(seen.history, cold_start)
 
 
 def measured(history: Sequence[StatsBucket], cold_start: float) -> float:

@@ -4,14 +4,13 @@
   wait it is asked whether the workers that there are, and those on the way, will have started them
   by their deadlines; as many are launched as that takes. Whoever has nothing to do leaves at once:
   to wait for work is dearer than to start again in time.
-- A target of just a cold start: those who come before the next pass are launched for as well, or
-  they would be late by the seconds until then. If that is not enough, workers are kept.
+- A target of just a cold start: a launch is in time if it comes with the push. If late starts have
+  taught that this is not enough, workers are kept.
 - A target shorter than that: a worker that is launched when work waits comes too late, so some have
-  to be there before: as many as had work lately, or have it now for longer (persistence.py), or
-  will have if history repeats itself (ahead.py), and a margin that is learned from what was late
-  (learned_margin.py). Launches are for those who will have come by then (arrivals.py), behind those
-  who wait. For how long a load is remembered, and how many are launched for what is late anyway,
-  shadow_fleets.py finds out.
+  to be there before: as many as had work lately, or have it now for longer (persistence.py), and a
+  margin that is learned from what was late (learned_margin.py). Launches are for those who will
+  have come by then (arrivals.py), behind those who wait. For how long a load is remembered, and how
+  many are launched for what is late anyway, shadow_fleets.py finds out.
 """
 
 from __future__ import annotations
@@ -25,224 +24,106 @@ from sprat.scaling.slo import (
     arrivals,
     cold_starts,
     estimates,
-    forecast_note,
     learned_margin,
     persistence,
     queueing,
     reason,
     shadow_fleets,
 )
-from sprat.scaling.slo.queueing import Backlog, Service
+from sprat.scaling.slo import outlook as outlooks
+from sprat.scaling.slo.memory import LoadAverages, Memory, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from sprat.scaling.slo.memory import LearnedMargin, ShadowFleet, ShadowFleets
+    from sprat.scaling.slo.outlook import Outlook
     from sprat.scaling.slo.target import Options
+    from sprat.scaling.slo.variants import Variant
 
 NAME = "slo"
-REACTION_SECONDS = 5.0  # a pass comes so much after what it answers, at the latest
-# Deviations that ends of jobs are counted with caution, for each that the percentile is above the
-# median. Less than 1, because an item is looked at many times before its deadline.
-CAUTION = 0.55
-CHANCE = 2.0  # deviations that a load is above its average though nothing has changed
-NO_LOAD = 0.05  # items, on average: nobody is kept for that
+NO_LOAD = 0.05  # items, on average: no worker is kept for that
 # What a floor is above the load before late starts have taught more, in deviations. With a target
 # above the cold start a floor is only the last resort.
 TIGHT_MARGIN, BEHIND_MARGIN = -2.5, -0.75
-MOST_Z = 3.0  # deviations that late starts add to the caution about ends
 # Part of the time that a launch leaves which is not used, for each deviation that late starts have
 # taught, and at most: jobs end later than expected when others than before have begun.
 SPARE, MOST_SPARE = 0.2, 0.5
-BEHIND_SHARE = 0.5  # of the wait, after the cold start: as soon can a launch make up for a rise
-MOMENTS = 8  # deadlines that are looked at between the first item's and the last one's
 
 
-class Outlook(Record):
-    """All that the size depends on."""
-
-    own: Options
-    ready: int
-    oldest: float  # seconds that the first item has waited
-    held: int = 0  # items that wait for their tenant: the first may be one of them
-    line: Backlog
-    service: Service
-    cold_start: float
-    z: float
-    caution: float  # what late starts have taught
-    way: shadow_fleets.Variant
-    load: float
-    loads: estimates.Loads  # as each memory has it
-    due: forecast_note.Due = forecast_note.Due()  # what is expected besides
-    rates: arrivals.Rates = arrivals.Rates()  # of items that come
-    coming: float = 0.0  # items that have to be started besides those that wait
-    until: float = 0.0  # when a launch that may come too late for what waits has made up for it
-    missed: float | None = None  # the share of late starts, if it is more than may be
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether a worker that is launched for a waiting item comes too late for it."""
-        return is_tight(self.own, self.cold_start, 0.0)
-
-    @property
-    def is_close(self) -> bool:
-        """Whether it may do so."""
-        return is_tight(self.own, self.cold_start)
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether items wait that those who are idle do not take: others would not either."""
-        is_old = self.oldest > REACTION_SECONDS and not self.held
-        return self.line.free > 0 and self.ready > 0 and is_old
-
-
-def is_tight(own: Options, cold_start: float, reaction: float = REACTION_SECONDS) -> bool:
-    """Whether a worker that is launched so long after an item came is too late for it."""
-    return own.finish_seconds is None and own.wait_seconds < cold_start + reaction
-
-
-def lesson(own: Options, cold_start: float) -> learned_margin.Rule:
-    """How late starts teach caution."""
-    if is_tight(own, cold_start, 0.0):
-        return learned_margin.KEPT
-    return learned_margin.JUST_LAUNCHED if is_tight(own, cold_start) else learned_margin.LAUNCHED
-
-
-def outlook(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: float) -> Outlook:
-    busy = sizing.busy(seen)
-    learned = learned_margin.margin(seen, lesson(own, cold_start))
-    service = estimates.service(seen, guess_seconds=own.wait_seconds)
-    mean = service.mean
-    if settings.max_jobs == 1:
-        service = service.replace(mean=math.inf)  # who ends a job takes no other
-    is_behind, is_close = is_tight(own, cold_start, 0.0), is_tight(own, cold_start)
-    rates = arrivals.rates(seen, cold_start) if is_close else arrivals.Rates()
-    way = shadow_fleets.followed(seen.memory)
-    until = caught_up(own, cold_start, way) if is_behind else cold_start + REACTION_SECONDS
-    coming = _coming(own, rates, way, until)
-    kept = estimates.kept_loads(seen) if is_close and arrivals.is_brief(seen) else None
-    loads = kept or estimates.loads(
-        seen,
-        service_mean=mean,
-        wait_seconds=own.wait_seconds,
-        cold_start_seconds=cold_start,
-        offered=arrivals.offered(seen, mean) if is_behind else None,
-    )
-    line = Backlog(
-        busy=busy,
-        free=seen.active - busy,
-        arrivals=cold_starts.expected(seen, cold_start),
-        noise=coming,
-    )
-    return Outlook(
-        own=own,
-        ready=seen.claimable,
-        oldest=seen.oldest_ready_seconds or 0.0,
-        held=seen.held,
-        line=line,
-        service=service,
-        cold_start=cold_start,
-        z=caution_about_ends(own, learned),
-        caution=learned,
-        way=way,
-        load=expected_load(loads, way) if is_behind else loads.expected(way.memory, 0.0),
-        loads=loads,
-        due=forecast_note.due(seen, cold_start) if is_behind else forecast_note.Due(),
-        rates=rates,
-        coming=coming,
-        until=until,
-        missed=learned_margin.missed(seen, own.percentile) if is_close else None,
-    )
-
-
-def caught_up(own: Options, cold_start: float, way: shadow_fleets.Variant) -> float:
-    """When a launch that comes too late for what waits has made up for it."""
-    late = way.patience * cold_start if way.patience else BEHIND_SHARE * own.wait_seconds
-    return cold_start + late
-
-
-def expected_load(loads: estimates.Loads, way: shadow_fleets.Variant) -> float:
-    return loads.expected(way.memory, taken_for_chance(way))
-
-
-def taken_for_chance(way: shadow_fleets.Variant) -> float | None:
-    """Deviations. Who is calm takes every burst for that."""
-    return None if way.is_calm else CHANCE
-
-
-def _coming(own: Options, rates: arrivals.Rates, way: shadow_fleets.Variant, until: float) -> float:
-    """So many come whose time is over by then: they have to be started as well."""
-    rate = rates.steady if way.is_calm else rates.expected
-    return rate * max(0.0, until - own.wait_seconds)
-
-
-def caution_about_ends(own: Options, learned: float) -> float:
-    return CAUTION * deviations(own.percentile / 100.0) + min(max(0.0, learned), MOST_Z)
-
-
-def deviations(q: float) -> float:
-    """The quantile of the normal distribution, to a hundredth, from the median up (Shore)."""
-    return 5.5556 * (1.0 - math.pow((1.0 - q) / q, 0.1186))
-
-
-def decide(seen: Snapshot, settings: PoolSettings, own: Options, cold_start: float) -> Decision:
-    view = outlook(seen, settings, own, cold_start)
+def decide(
+    seen: Snapshot, memory: Memory, settings: PoolSettings, own: Options, cold_start: float
+) -> Decision:
+    view = outlooks.outlook(seen, memory, settings, own, cold_start)
     made = sizing.decision(NAME, seen, settings, want(view, seen))
-    return made.replace(memory=_notes(seen, view, settings.max_workers))
+    return made.replace(memory=write(_noted(seen, memory, view, settings.max_workers)))
 
 
-def _notes(seen: Snapshot, view: Outlook, most: int) -> dict[str, Any]:
+def _noted(seen: Snapshot, memory: Memory, view: Outlook, most: int) -> Memory:
+    """The notes for the next decision: those that matter for this target."""
+    own, cold_start = view.own, view.cold_start
+    starts = cold_starts.noted(seen, memory.starts)
+    runs = estimates.noted_service(seen, memory)
+    if view.is_close and arrivals.is_brief(seen, memory):
+        return memory.replace(starts=starts, runs=runs)
+    after = Memory(starts=starts, runs=runs)
+    if own.finish_seconds is not None:
+        return after
+    margin = learned_margin.noted(
+        seen,
+        memory,
+        outlooks.lesson(own, cold_start),
+        wait_seconds=own.wait_seconds,
+        percentile=own.percentile,
+    )
+    if not view.is_close:
+        return after.replace(margin=margin)
+    loads = LoadAverages(fast=view.loads.fast, slow=view.loads.slow, at=seen.now)
+    if not view.is_behind:
+        return after.replace(margin=margin, loads=loads)
+    shadows = _simulated(seen, memory, view, most)
+    return after.replace(
+        arrivals=arrivals.noted(seen, memory, cold_start),
+        loads=loads,
+        margin=_switched(margin, shadow_fleets.change(memory, shadows)),
+        persistence=persistence.noted(seen, memory, cold_start),
+        shadows=shadows,
+    )
+
+
+def _switched(margin: LearnedMargin, change: float) -> LearnedMargin:
+    """The margin, if another way is followed that learned another one."""
+    return margin.replace(margin=learned_margin.KEPT.bounded(margin.margin + change))
+
+
+def _simulated(seen: Snapshot, memory: Memory, view: Outlook, most: int) -> ShadowFleets:
+    """The simulated fleets, a pass later."""
     own = view.own
-    notes = cold_starts.noted(seen)
-    notes.update(estimates.noted_service(seen))
-    if view.is_close and arrivals.is_brief(seen):
-        kept = ("ahead", "arrivals", "loads", "margin", persistence.NAME, shadow_fleets.NAME)
-        return {**notes, **{name: seen.memory[name] for name in kept if name in seen.memory}}
-    if view.is_behind:
-        notes.update(forecast_note.noted(seen))
-        notes.update(persistence.noted(seen, view.cold_start))
-    if view.is_close:
-        notes.update(arrivals.noted(seen, view.cold_start))
-    if own.finish_seconds is None:
-        rule, wait = lesson(own, view.cold_start), own.wait_seconds
-        notes.update(learned_margin.noted(seen, rule, wait_seconds=wait, percentile=own.percentile))
-    if view.is_close:
-        notes["loads"] = [view.loads.fast, list(view.loads.slow), seen.now]
-    if view.is_behind:
-        notes.update(_imagined(seen, view, notes["margin"], most))
-    return notes
 
-
-def _imagined(seen: Snapshot, view: Outlook, margin: list[float], most: int) -> dict[str, Any]:
-    """The note about imagined fleets, and the margin if another way is followed."""
-    own = view.own
-
-    def size(fleet: shadow_fleets.ShadowFleet, way: shadow_fleets.Variant) -> int:
-        until = caught_up(own, view.cold_start, way)
-        coming = _coming(own, view.rates, way, until)
+    def size(fleet: ShadowFleet, way: Variant) -> int:
+        until = outlooks.caught_up(own, view.cold_start, way)
+        coming = outlooks.coming_by(own, view.rates, way, until)
         theirs = view.replace(
             ready=math.floor(fleet.waiting),
             oldest=0.0,
-            line=fleet.line(seen.now, coming),
+            line=shadow_fleets.backlog(fleet, seen.now, coming),
             coming=coming,
             until=until,
-            z=caution_about_ends(own, fleet.margin),
+            z=outlooks.caution_about_ends(own, fleet.margin),
             caution=fleet.margin,
             way=way,
-            load=expected_load(view.loads, way),
+            load=outlooks.expected_load(view.loads, way),
         )
         return min(sizes(theirs).workers, most)
 
-    note = shadow_fleets.noted(
+    return shadow_fleets.noted(
         seen,
+        memory,
         view.service,
         cold_start=view.cold_start,
         wait_seconds=own.wait_seconds,
         percentile=own.percentile,
         size=size,
     )
-    changed = learned_margin.KEPT.bounded(margin[0] + shadow_fleets.change(seen.memory, note))
-    return {"imagined": note, "margin": [changed, *margin[1:]]}
 
 
 # -- sizes --------------------------------------------------------------------------------------
@@ -278,11 +159,11 @@ def want(view: Outlook, seen: Snapshot) -> sizing.Want:
 
 def floor(view: Outlook) -> int:
     """The workers that are kept whether there is work or not."""
-    load = max(view.load + view.due.more, view.due.load)
+    load = view.expected_load
     if not view.is_close or load <= NO_LOAD:
         return 0
     margin = BEHIND_MARGIN if view.is_behind else TIGHT_MARGIN
-    deviation = view.loads.deviation(view.way.memory, load, taken_for_chance(view.way))
+    deviation = view.loads.deviation(view.way.memory, load, outlooks.taken_for_chance(view.way))
     return max(0, queueing.square_root_staffed(load, margin + view.caution, deviation))
 
 
@@ -308,9 +189,9 @@ def _is_stuck(view: Outlook) -> bool:
 
 
 def deadlines(view: Outlook) -> list[tuple[float, float]]:
-    """How many items have to be started until when. Those that wait are taken to have come evenly
-    since the first did. A deadline that no launch can meet is over: its item has to be gone when
-    the first one that can be helped is due."""
+    """How many items have to be started until when: the first one, and all of them. Those that wait
+    are taken to have come evenly since the first did. A deadline that no launch can meet is over:
+    its item has to be gone when the first one that can be helped is due."""
     wait = view.own.wait_seconds
     if view.own.finish_seconds is not None:
         last = view.own.finish_seconds - view.oldest - min(view.service.mean, wait)
@@ -319,10 +200,9 @@ def deadlines(view: Outlook) -> list[tuple[float, float]]:
         return [(view.ready + view.coming, view.until)]
     spare = min(SPARE * max(0.0, view.caution), MOST_SPARE)
     wait -= spare * (wait - view.cold_start)
+    if not view.oldest:
+        return [(view.ready, wait)]
     first = max(wait - view.oldest, view.cold_start)
-    found: list[tuple[float, float]] = [(view.ready + view.coming, wait)]
-    for step in range(MOMENTS if view.oldest else 0):
-        at = first + (wait - first) * step / MOMENTS
-        share = (at - wait + view.oldest) / view.oldest
-        found.append((min(view.ready, 1 + math.floor((view.ready - 1) * share)), at))
-    return found
+    share = (first - wait + view.oldest) / view.oldest
+    urgent = min(view.ready, 1 + math.floor((view.ready - 1) * share))
+    return [(urgent, first), (view.ready, wait)]

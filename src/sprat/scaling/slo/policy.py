@@ -13,24 +13,25 @@ from __future__ import annotations
 from sprat.core.model import Decision, PoolSettings, Snapshot
 from sprat.scaling import queue_depth
 from sprat.scaling.slo import cold_starts
+from sprat.scaling.slo.memory import Memory, read, write
 from sprat.scaling.slo.target import FIELDS, Options, check, maximum
 
 __all__ = ["FIELDS", "NAME", "Options", "check", "decide"]
 
 NAME = "slo"
 REMEMBERS = True  # its decisions have notes for the next one
-HISTORY_SECONDS = 15 * 86400.0  # two weeks, to see a week repeat itself, and the one underway
+HISTORY_SECONDS = 86400.0  # for the starts since the last pass, and the last jobs
 
 FREE_START_SECONDS = 1.0  # nobody is let wait for the sake of a start that takes no longer
 SHORTEST_START_SECONDS = 0.001  # a stated start of 0 counts as this: rates are divided by it
 
 
-def cold_start(seen: Snapshot, settings: PoolSettings, own: Options) -> float:
+def cold_start(seen: Snapshot, memory: Memory, settings: PoolSettings, own: Options) -> float:
     stated = stated_cold_start(settings, own)
     if stated is not None:
         return max(stated, SHORTEST_START_SECONDS)
     # With what this pass sees: the one that measures the first start must not launch without it.
-    return cold_starts.cold_start(cold_starts.noted(seen), settings.launcher)
+    return cold_starts.cold_start(cold_starts.noted(seen, memory.starts), settings.launcher)
 
 
 def stated_cold_start(settings: PoolSettings, own: Options) -> float | None:
@@ -44,16 +45,18 @@ def decide(seen: Snapshot, settings: PoolSettings) -> Decision:
     own = Options(**settings.policy_options)
     high = maximum(own, settings)
     bounded = settings.replace(max_workers=high, min_workers=min(settings.min_workers, high))
-    taken = cold_start(seen, settings, own)
+    memory = read(seen.memory)
+    taken = cold_start(seen, memory, settings, own)
     if taken <= FREE_START_SECONDS and own.finish_seconds is None:
         made = queue_depth.decide(seen, bounded)
-        made = made.replace(policy=NAME, memory=cold_starts.noted(seen))
+        noted = Memory(starts=cold_starts.noted(seen, memory.starts))
+        made = made.replace(policy=NAME, memory=write(noted))
     else:
         from sprat.scaling.slo import plan  # most pools never need it, and workers are short-lived
 
-        made = plan.decide(seen, bounded, own, taken)
+        made = plan.decide(seen, memory, bounded, own, taken)
     if stated_cold_start(settings, own) is None:
-        made = cold_starts.limited(seen, made, bounded.min_workers)
+        made = cold_starts.limited(seen, memory, made, bounded.min_workers)
     return _priced(made, own)
 
 
@@ -61,30 +64,34 @@ def is_needed(seen: Snapshot, settings: PoolSettings) -> bool:
     """Whether a worker that has been idle for a while has to stay all the same. What waits is not
     for it (a tenant is at its limit, say), or it would have it."""
     own = Options(**settings.policy_options)
-    taken = cold_start(seen, settings, own)
+    memory = read(seen.memory)
+    taken = cold_start(seen, memory, settings, own)
     least = settings.min_workers
     if taken > FREE_START_SECONDS:
-        from sprat.scaling.slo import plan
+        from sprat.scaling.slo import outlook, plan
 
-        least = max(least, plan.floor(plan.outlook(seen, settings, own, taken)))
+        view = outlook.outlook(seen, memory, settings, own, taken)
+        least = max(least, plan.floor(view))
     return 0 < seen.active <= least
 
 
 def leaves_when_idle(seen: Snapshot, settings: PoolSettings) -> bool:
     """Whether idle workers leave by themselves: where a start is free, no pass drains them."""
-    taken = cold_start(seen, settings, Options(**settings.policy_options))
+    own = Options(**settings.policy_options)
+    taken = cold_start(seen, read(seen.memory), settings, own)
     return taken <= FREE_START_SECONDS
 
 
 def wants_history(seen: Snapshot, settings: PoolSettings) -> bool:
     """Whether there is something to learn from the history now: once in a while is enough."""
     own = Options(**settings.policy_options)
-    taken = cold_start(seen, settings, own)
+    memory = read(seen.memory)
+    taken = cold_start(seen, memory, settings, own)
     if taken <= FREE_START_SECONDS or own.finish_seconds is not None:
         return False
     from sprat.scaling.slo import learned_margin
 
-    return learned_margin.is_due(seen)
+    return learned_margin.is_due(seen, memory)
 
 
 def look_again_in(seen: Snapshot, settings: PoolSettings) -> float | None:
@@ -92,9 +99,10 @@ def look_again_in(seen: Snapshot, settings: PoolSettings) -> float | None:
     own = Options(**settings.policy_options)
     if not seen.claimable:
         return None
-    if stated_cold_start(settings, own) is None and (soon := cold_starts.first_look_in(seen)):
+    memory, is_stated = read(seen.memory), stated_cold_start(settings, own) is not None
+    if not is_stated and (soon := cold_starts.first_look_in(seen, memory)):
         return soon
-    if cold_start(seen, settings, own) <= FREE_START_SECONDS:
+    if cold_start(seen, memory, settings, own) <= FREE_START_SECONDS:
         return None
     target = own.finish_seconds or own.wait_seconds
     return min(5.0, max(0.5, target / 20.0))

@@ -79,32 +79,6 @@ def launches(
     return high
 
 
-def erlang_c(workers: int, load: float) -> float:
-    """The share of arrivals that have to wait, with Poisson arrivals and exponential jobs."""
-    if load >= workers:
-        return 1.0
-    blocked = 1.0  # Erlang B, from 0 workers up: no factorial, no overflow
-    for n in range(1, workers + 1):
-        blocked = load * blocked / (n + load * blocked)
-    return blocked / (1.0 - load / workers * (1.0 - blocked))
-
-
-def staffed(load: float, service_mean: float, *, wait: float, late: float) -> int:
-    """The fewest workers with which at most the share `late` waits longer than `wait`."""
-    workers = math.floor(load) + 1
-    while late_share(workers, load, service_mean, wait=wait) > late:
-        workers += 1
-    return workers
-
-
-def late_share(workers: int, load: float, service_mean: float, *, wait: float) -> float:
-    spare = workers - load
-    if spare <= 0.0:
-        return 1.0
-    per_mean = wait / service_mean if service_mean > 0.0 else math.inf
-    return erlang_c(workers, load) * math.exp(-min(700.0, spare * per_mean))
-
-
 def square_root_staffed(load: float, k: float, deviation: float | None = None) -> int:
     """A load and `k` deviations above: the rule of thumb for many workers. The deviation is the
     root of the load, unless more is known."""

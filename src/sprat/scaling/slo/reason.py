@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.core.model import Snapshot
-    from sprat.scaling.slo.plan import Outlook
+    from sprat.scaling.slo.outlook import Outlook
     from sprat.scaling.slo.queueing import Service
 
 CANNOT_BE_MET = "cannot be met at this cold start"
@@ -33,7 +33,7 @@ def reason(view: Outlook, seen: Snapshot, least: int, more: int) -> str:
     return (
         f"{said}; a wait of {_seconds(view.own.wait_seconds)} cannot be met by launches at this "
         f"cold start of {_seconds(view.cold_start)}, so {least} are kept for a load of "
-        f"{view.load:.1f}{view.due.words()}{_verdict(view)}"
+        f"{view.load:.1f}{view.rise.words()}{_verdict(view)}"
     )
 
 
@@ -76,7 +76,7 @@ def terms(view: Outlook, least: int, more: int) -> dict[str, Any]:
         "load": round(view.load, 2),
         "lasting": round(view.loads.lasting, 2),
         "coming": round(view.coming, 1),
-        "load_due": round(max(view.load + view.due.more, view.due.load), 2),
+        "load_due": round(view.expected_load, 2),
         **verdict,
     }
 

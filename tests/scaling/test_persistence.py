@@ -18,6 +18,8 @@ from sprat.core.model import StatsBucket
 from sprat.scaling import policies
 from sprat.scaling.slo import estimates, learned_margin, persistence, queueing
 from sprat.scaling.slo.estimates import Loads
+from sprat.scaling.slo.memory import LearnedMargin, LoadAverages, Memory, read, write
+from sprat.scaling.slo.variants import MEMORIES
 from sprat.simulation.fleet import Terms
 from sprat.simulation.policy import PolicySizer
 from sprat.simulation.replay import ReplayResult, replay
@@ -70,17 +72,17 @@ def test_it_is_a_share_and_the_longer_a_start_the_less_lasts(
 def test_it_is_measured_once_in_a_window() -> None:
     history = [ran((600.0, 50))]
     memory: Any = policies.decide(seen(2, busy=3, history=history), TARGET).memory
-    assert memory[persistence.NAME] > 0.8
+    assert memory["persistence"] > 0.8
     soon = seen(2, busy=3, now=NOW + 30, memory=memory)
-    assert policies.decide(soon, TARGET).memory[persistence.NAME] == memory[persistence.NAME]
+    assert policies.decide(soon, TARGET).memory["persistence"] == memory["persistence"]
     later = seen(2, busy=3, now=NOW + 700, memory=memory, history=[ran((5.0, 50), at=NOW + 100)])
-    assert persistence.NAME not in policies.decide(later, TARGET).memory
+    assert "persistence" not in policies.decide(later, TARGET).memory
 
 
 def test_it_is_of_no_account_where_launches_are_in_time() -> None:
     relaxed = pool_settings("slo", 0, 100, wait_seconds=120, cold_start_seconds=COLD_START)
     before = seen(5, busy=2, history=[ran((600.0, 50))])
-    assert persistence.NAME not in policies.decide(before, relaxed).memory
+    assert "persistence" not in policies.decide(before, relaxed).memory
     assert policies.decide(before, relaxed).inputs["lasting"] == 0.0
 
 
@@ -147,9 +149,14 @@ def test_a_deviation_makes_the_margin() -> None:
 def test_fewer_are_kept_after_long_jobs_than_after_short_ones() -> None:
     """The load was 30 lately, and is 10: nobody knows where the short jobs are that were usual, but
     of long ones 20 have ended."""
-    note = {"loads": [10.0, [30.0] * 4, NOW], "margin": [1.0, NOW, 0.0, 0.0, 0.0, NOW - 86400]}
-    short = policies.decide(seen(busy=10, idle=25, memory=note), TARGET)
-    long = policies.decide(seen(busy=10, idle=25, memory={**note, persistence.NAME: 0.9}), TARGET)
+    note = Memory(
+        loads=LoadAverages(fast=10.0, slow=(30.0,) * 4, at=NOW),
+        margin=LearnedMargin(margin=1.0, at=NOW, since=NOW - 86400),
+    )
+    short, long = (
+        policies.decide(seen(busy=10, idle=25, memory=write(each)), TARGET)
+        for each in (note, note.replace(persistence=0.9))
+    )
     assert 10 < long.desired < 16 < 28 < short.desired
     assert long.inputs["lasting"] == 0.9
 
@@ -162,9 +169,8 @@ def test_what_was_not_seen_is_not_remembered() -> None:
         waiting = 20 if n < 6 else 0
         before = seen(waiting, busy=2, now=NOW + 5.0 * n, memory=memory)
         memory = policies.decide(before, TARGET).memory
-    longest, kept = estimates.MEMORIES[-1] * COLD_START, memory["loads"][1][-1]
-    assert learned_margin.learned_for(seen(now=NOW + 600, memory=memory)) < longest
-    assert kept < 8.0
+    assert learned_margin.learned_for(seen(now=NOW + 600), read(memory)) < MEMORIES[-1] * COLD_START
+    assert memory["loads"]["slow"][-1] < 8.0
 
 
 def test_an_item_that_a_worker_will_take_in_time_is_little_load() -> None:
@@ -173,6 +179,7 @@ def test_an_item_that_a_worker_will_take_in_time_is_little_load() -> None:
     loads = {
         mean: estimates.loads(
             before,
+            Memory(),
             service_mean=mean,
             wait_seconds=WAIT,
             cold_start_seconds=COLD_START,
