@@ -93,5 +93,16 @@ class Record(tuple, metaclass=RecordType):  # type: ignore[type-arg]  # tuple[An
         return _rebuild, (type(self), tuple(self))
 
 
+def plain(value: Any) -> Any:
+    """A value with its records as dictionaries, ready for JSON. Records are tuples and come in
+    lists and tuples of sprat's own; a user's payload has neither."""
+    if isinstance(value, Record):
+        fields = zip(type(value)._names, value, strict=True)
+        return {name: plain(field) if isinstance(field, tuple) else field for name, field in fields}
+    if type(value) in (list, tuple):
+        return [plain(element) for element in value]
+    return value
+
+
 def _rebuild(cls: type[Record], values: tuple[object, ...]) -> Record:
     return cls.of(values)

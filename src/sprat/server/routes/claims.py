@@ -13,6 +13,7 @@ import msgspec
 
 from sprat.core import jsontext, model, payload
 from sprat.core.errors import InvalidInput
+from sprat.core.record import plain
 from sprat.server import audit, auth, schemas, verb_checks, views
 from sprat.server.roles import CONTROLLER, VIEWER, WORKER
 from sprat.server.route import RequestCall, Table
@@ -258,7 +259,7 @@ async def list_pool_workers(call: RequestCall) -> Any:
     )
     found = {one.worker_id: one for one in await call.run(call.backend.workers, which)}
     ids, following = views.after(sorted(found), asked)
-    return {"workers": [schemas.plain(found[one]) for one in ids], "next": following}
+    return {"workers": [plain(found[one]) for one in ids], "next": following}
 
 
 # -- steps --------------------------------------------------------------------------------------
@@ -316,7 +317,7 @@ def _register(call: RequestCall) -> Any:
     full = call.full_worker(made.worker_id)
     call.state.lobby.told(full)
     secret = call.state.secrets.of(full, made.incarnation)
-    return {"worker": schemas.plain(made), "secret": secret}
+    return {"worker": plain(made), "secret": secret}
 
 
 def _beat(call: RequestCall) -> Any:
@@ -324,7 +325,7 @@ def _beat(call: RequestCall) -> Any:
     ref = call.speaks_for(WorkerRef(worker_id=payload.worker_id(call.path["worker_id"])))
     holding = [ClaimRef(item_id=one.id, token=one.token) for one in asked.holding]
     metadata = payload.metadata(asked.metadata) if asked.metadata else None
-    return schemas.plain(call.backend.heartbeat(ref, metadata, holding))
+    return plain(call.backend.heartbeat(ref, metadata, holding))
 
 
 def _drain(call: RequestCall) -> bool:

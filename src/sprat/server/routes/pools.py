@@ -9,6 +9,7 @@ import msgspec
 from sprat.config import settings
 from sprat.core import jsontext, model, payload
 from sprat.core.errors import InvalidInput
+from sprat.core.record import plain
 from sprat.server import audit, schemas, views
 from sprat.server import desired_replicas as wanted
 from sprat.server.http_error import HttpError, not_found
@@ -132,8 +133,8 @@ def _look(backend: Any, name: str) -> Any:
         "pause_reason": state.pause_reason,
         "parked": dict(seen.parked),
         "version": state.version,
-        "settings": schemas.plain(state.settings),
-        "counts": schemas.plain(seen.counts),
+        "settings": plain(state.settings),
+        "counts": plain(seen.counts),
         "workers": {**fleet, "idle": seen.idle},
         "oldest_ready_seconds": seen.oldest_ready_seconds,
     }
@@ -227,7 +228,7 @@ async def list_decisions(call: RequestCall) -> Any:
     found = await call.run(call.backend.decisions, _pool(call), group, most)
     older = [one for one in found if asked.before is None or one.version < asked.before]
     shown, more = views.cut(older, asked.limit)
-    return {"decisions": schemas.plain(shown), "next": shown[-1].version if more else None}
+    return {"decisions": plain(shown), "next": shown[-1].version if more else None}
 
 
 @table(
@@ -254,7 +255,7 @@ async def get_desired(call: RequestCall) -> Any:
 )
 async def get_stats(call: RequestCall) -> Any:
     """What happened in the last seconds: flows, waits and run times."""
-    return schemas.plain(await call.run(call.backend.stats, _pool(call), call.query.seconds))
+    return plain(await call.run(call.backend.stats, _pool(call), call.query.seconds))
 
 
 @table(
@@ -269,4 +270,4 @@ async def get_history(call: RequestCall) -> Any:
     if call.query.seconds > 35 * 86400:
         raise InvalidInput("history goes back 35 days")
     found = await call.run(call.backend.history, _pool(call), call.query.seconds)
-    return {"buckets": schemas.plain(found)}
+    return {"buckets": plain(found)}

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from sprat.core import jsontext, model
+from sprat.core.record import plain
 from sprat.server import audit, auth, open_documents, pages, schemas, tenancy, verb_checks
 from sprat.server.http_error import HttpError
 from sprat.server.roles import ADMIN, CONTROLLER, PUSHER, ROLES, VIEWER, WORKER
@@ -63,8 +64,6 @@ WHO: dict[str, tuple[str, ...]] = {
     "take": (ADMIN,),
     "describe": ROLES,
 }
-# A transaction does not travel, nor does a file descriptor; a file is compacted where it is.
-NOT_SERVED = {"close", "push_joined", "settle_joined", "compact", "cancel_bell"}
 # GLOBAL_QPS_LIMIT does not count what keeps running work going; of `exchange`, the claim counts.
 UNLIMITED = {"exchange", "save", "heartbeat", "keep_alive", "touch", "lost", "update_status"}
 # For the audit log: which argument says what was changed. `put` and `update_status` have rules.
@@ -161,7 +160,7 @@ class _Verb:
         _tell(call, self.name, arguments, answer)
         if (subject := _subject(call, self.name, arguments)) is not None:
             audit.note(call.backend, call.caller, self.name, subject, answer=answer)
-        told = {"answer": schemas.plain(_for_eyes_of(call, self.name, answer))}
+        told = {"answer": plain(_for_eyes_of(call, self.name, answer))}
         if self.name == "register":
             worker_id = call.full_worker(answer.worker_id)
             told["secret"] = call.state.secrets.of(worker_id, answer.incarnation)
@@ -211,7 +210,7 @@ def _page(call: RequestCall, name: str, arguments: dict[str, Any]) -> Response:
     read = PAGED[name](call.backend, **arguments)
 
     def show(entry: Any) -> Any:
-        return schemas.plain(_for_eyes_of(call, "item", entry))
+        return plain(_for_eyes_of(call, "item", entry))
 
     cursor = "name" if name == "documents" else "id"
     texts, following = pages.page(read, limit, after, show, cursor=cursor)

@@ -10,7 +10,7 @@ import _socket
 import os
 import time
 
-from sprat.core import errors, jsontext
+from sprat.core import errors
 from sprat.store.backend import PROTOCOL
 from sprat.store.http import answer
 from sprat.store.http.address import ServerAddress
@@ -75,17 +75,6 @@ class Connections:
         if "answer" not in told:
             raise answer.not_ours(self._where, status, headers)
         return told
-
-    def listed(self, verb: str, limit: int, after: str | None, **arguments: object) -> list[Any]:
-        """The answer of a verb that lists; a large one comes in several parts."""
-        found: list[Any] = []
-        while True:
-            asked = {**arguments, "limit": limit - len(found), "after": after}
-            told = self.call(f"/api/v1/store/{verb}", jsontext.dumps(asked), None)
-            found += told["answer"]
-            after = told.get("next")
-            if after is None or len(found) >= limit:
-                return found
 
     def once(self, method: str, path: str, body: str, secret: str | None) -> Any:
         """The answer of any route, which may be none that can be repeated: one try."""
