@@ -77,3 +77,12 @@ def test_json_and_re_are_not_imported() -> None:
         check=True,
     )
     assert told.stdout.split() == ["False", "False"]
+
+
+def test_wrong_text_is_a_value_error_before_json_is_imported() -> None:
+    code = (
+        "import sys\nfrom sprat.core import jsontext\nassert 'json' not in sys.modules\n"
+        "try:\n    jsontext.loads('\"\\t\"')\nexcept ValueError as error:\n    print(error)"
+    )
+    ended = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    assert "Invalid control character" in ended.stdout, ended.stderr
