@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from sprat.core.coroutines import outcome
 from sprat.core.errors import InvalidInput, JobError, SpratError
 
 TYPE_CHECKING = False
@@ -91,13 +92,9 @@ def call(function: Any, job: Job) -> Any:
     import asyncio
 
     try:
-        return asyncio.run(_awaited(result))
+        return outcome(result)
     except asyncio.CancelledError:
         raise JobError("the job cancelled itself") from None
-
-
-async def _awaited(result: Any) -> Any:
-    return await result
 
 
 _importing: list[str] = []

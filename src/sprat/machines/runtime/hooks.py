@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from sprat.core.coroutines import outcome
 from sprat.core.errors import InvalidInput
 from sprat.machines.checks import is_path
 from sprat.machines.schema import EVENTS
@@ -82,16 +83,4 @@ def _events(hooks: Any) -> dict[str, Any]:
 
 
 def _calling(function: Any) -> Any:
-    return lambda *values: awaited(function(*values))
-
-
-def awaited(value: Any) -> Any:
-    if hasattr(value, "__await__"):
-        import asyncio
-
-        return asyncio.run(_wait_for(value))
-    return value
-
-
-async def _wait_for(value: Any) -> Any:
-    return await value
+    return lambda *values: outcome(function(*values))

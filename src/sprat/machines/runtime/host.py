@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from sprat.core import payload
+from sprat.core import coroutines, payload
 from sprat.core.errors import InvalidInput, SpratError
 from sprat.machines.checks import is_path, nearest
 from sprat.machines.runtime import launching, user_code
 from sprat.machines.runtime.arguments import Arguments
-from sprat.machines.runtime.hooks import Bound, awaited, bound, enter_directory, of_object
+from sprat.machines.runtime.hooks import Bound, bound, enter_directory, of_object
 from sprat.machines.runtime.worker import ClaimLost, Fenced
 from sprat.machines.stepping import Host, MachineFailed, Position, Run, StateTimeout, TimeIsUp
 from sprat.worker.contact import RETRY_SECONDS
@@ -203,7 +203,7 @@ class MachineHost(Host):
         argument = dict(context) if given is None else given
 
         def work() -> Any:
-            output = awaited(function(argument))
+            output = coroutines.outcome(function(argument))
             return [output is argument and given is None, output]
 
         is_context, output = self.call(work, run.machine.settings.isolation)
