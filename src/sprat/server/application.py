@@ -147,7 +147,7 @@ def answered(given: Any) -> Response:
     """What a handler returned, as an answer."""
     if isinstance(given, Response):
         return given
-    return Response(body=jsontext.dumps(given).encode())
+    return Response(body=msgspec.json.encode(given))
 
 
 def refused(why: HttpError) -> Response:

@@ -164,7 +164,7 @@ async def request_work(call: RequestCall) -> Any:
         "checkpoint": item.checkpoint,
         "secret": secret,
     }
-    return Response(body=jsontext.dumps(body).encode(), headers=headers)
+    return Response(body=msgspec.json.encode(body), headers=headers)
 
 
 @table(
