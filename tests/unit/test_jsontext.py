@@ -84,5 +84,6 @@ def test_wrong_text_is_a_value_error_before_json_is_imported() -> None:
         "import sys\nfrom sprat.core import jsontext\nassert 'json' not in sys.modules\n"
         "try:\n    jsontext.loads('\"\\t\"')\nexcept ValueError as error:\n    print(error)"
     )
-    ended = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    command = [sys.executable, "-I", "-c", code]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "Invalid control character" in ended.stdout, ended.stderr

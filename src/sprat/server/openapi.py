@@ -107,10 +107,10 @@ def _responses(route: Route, shapes: dict[int, Any]) -> dict[str, Any]:
     found = {"200": good}
     if route.empty:
         found["204"] = {"description": "there is nothing"}
-    refusals = {*EVERYWHERE, *route.refusals}
+    statuses = {*EVERYWHERE, *route.errors}
     if route.roles is not None:
-        refusals |= {*WITH_A_KEY, 429}
+        statuses |= {*WITH_A_KEY, 429}
     error = {"application/json": {"schema": {"$ref": REFERENCE.format(name="Error")}}}
-    for status in sorted(refusals):
+    for status in sorted(statuses):
         found[str(status)] = {"description": MEANINGS[status], "content": error}
     return found

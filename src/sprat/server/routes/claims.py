@@ -125,7 +125,7 @@ class Drained(msgspec.Struct, kw_only=True):
     roles=(WORKER,),
     body=ExchangeRequest,
     answer=Exchanged,
-    refusals=(404,),
+    errors=(404,),
     limited=False,
     example={
         "worker_id": "w1",
@@ -148,7 +148,7 @@ async def exchange(call: RequestCall) -> Any:
     roles=(WORKER,),
     body=Claim,
     answer=Exchanged,
-    refusals=(404,),
+    errors=(404,),
     example={"worker_id": "w1", "wait_seconds": 20},
 )
 async def claim(call: RequestCall) -> Any:
@@ -162,7 +162,7 @@ async def claim(call: RequestCall) -> Any:
     roles=(WORKER,),
     body=Settlements,
     answer=Exchanged,
-    refusals=(404,),
+    errors=(404,),
     limited=False,
     example={"settlements": [{"id": "018f", "token": "5d41", "result": {"pages": 12}}]},
 )
@@ -171,7 +171,7 @@ async def settle(call: RequestCall) -> Any:
     pool = payload.pool_name(call.path["pool"])
     settlements = tuple(_settlement(one) for one in call.body.settlements)
     answer = await call.run(call.backend.exchange, pool, settlements=settlements)
-    call.state.lobby.changed(call.full_pool(pool))
+    call.state.long_polls.changed(call.full_pool(pool))
     return {"settled": list(answer.settled), "jobs": []}
 
 
@@ -181,7 +181,7 @@ async def settle(call: RequestCall) -> Any:
     roles=(WORKER,),
     body=Progress,
     answer=StillHeld,
-    refusals=(404,),
+    errors=(404,),
     limited=False,
     example={"token": "5d41", "progress": 0.5, "note": "page 6 of 12"},
 )
@@ -221,7 +221,7 @@ async def register_polling_worker(call: RequestCall) -> Any:
     roles=(WORKER,),
     body=Beat,
     answer=schemas.of_record(model.Heartbeat),
-    refusals=(404,),
+    errors=(404,),
     limited=False,
     example={"holding": [{"id": "018f", "token": "5d41"}]},
 )
@@ -235,7 +235,7 @@ async def heartbeat(call: RequestCall) -> Any:
     "/api/v1/workers/{worker_id}/drain",
     roles=(CONTROLLER,),
     answer=Drained,
-    refusals=(404,),
+    errors=(404,),
 )
 async def drain_worker(call: RequestCall) -> Any:
     """Let a worker finish its job and leave."""
@@ -276,11 +276,11 @@ async def _claim(call: RequestCall, count: int, settlements: tuple[model.Settlem
     exchange = call.backend.exchange
     answer = await call.run(exchange, pool, ref, settlements=settlements, claim=count)
     if settlements:
-        call.state.lobby.changed(call.full_pool(pool))
+        call.state.long_polls.changed(call.full_pool(pool))
     settled = list(answer.settled)
     while count and not answer.items and (left := end - loop.time()) > 0:
         lobby_ref = ref.replace(worker_id=full)
-        if not await call.state.lobby.wait(
+        if not await call.state.long_polls.wait(
             call.full_pool(pool), lobby_ref, left, call.caller.tenant
         ):
             break
@@ -315,7 +315,7 @@ def _register(call: RequestCall) -> Any:
     )
     made = call.backend.register(registration)
     full = call.full_worker(made.worker_id)
-    call.state.lobby.told(full)
+    call.state.long_polls.worker_changed(full)
     secret = call.state.secrets.of(full, made.incarnation)
     return {"worker": plain(made), "secret": secret}
 
@@ -334,5 +334,5 @@ def _drain(call: RequestCall) -> bool:
         WorkerRef(worker_id=worker_id), model.TERMINATING, reason=f"drained by {call.caller.key_id}"
     )
     audit.note(call.backend, call.caller, "drain", worker_id, answer=told)
-    call.state.lobby.told(call.full_worker(worker_id))
+    call.state.long_polls.worker_changed(call.full_worker(worker_id))
     return told

@@ -104,7 +104,7 @@ def routes() -> list[Route]:
             roles=(WORKER,),
             body=Recover,
             answer=msgspec.defstruct("RecoverAnswer", [("answer", schemas.Whole)]),
-            refusals=(404,),
+            errors=(404,),
         )
     ]
 
@@ -127,13 +127,13 @@ def _route(name: str) -> Route:
         roles=WHO[name],
         body=schemas.of_verb(verb),
         answer=msgspec.defstruct(f"{title}Answer", fields),
-        refusals=(404, 409),
+        errors=(404, 409),
         limited=name not in UNLIMITED,
     )
 
 
 class _Verb:
-    """Checks the arguments, calls the verb, and lets those know who wait for what it changed."""
+    """Checks the arguments, calls the verb, and wakes the long polls that wait for its effect."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -157,14 +157,14 @@ class _Verb:
         if self.name == "push":
             default_tenant_limit.before_push(call.backend, **arguments, tenant=call.caller.tenant)
         answer = getattr(call.backend, self.name)(**arguments)
-        _tell(call, self.name, arguments, answer)
+        _notify(call, self.name, arguments, answer)
         if (subject := _subject(call, self.name, arguments)) is not None:
             audit.note(call.backend, call.caller, self.name, subject, answer=answer)
-        told = {"answer": plain(_for_eyes_of(call, self.name, answer))}
+        reply = {"answer": plain(_for_eyes_of(call, self.name, answer))}
         if self.name == "register":
             worker_id = call.full_worker(answer.worker_id)
-            told["secret"] = call.state.secrets.of(worker_id, answer.incarnation)
-        return told
+            reply["secret"] = call.state.secrets.of(worker_id, answer.incarnation)
+        return reply
 
 
 def _subject(call: RequestCall, name: str, arguments: dict[str, Any]) -> str | None:
@@ -233,22 +233,22 @@ def _for_eyes_of(call: RequestCall, name: str, answer: Any) -> Any:
     return answer.replace(token=None) if isinstance(answer, model.WorkItem) else answer
 
 
-def _tell(call: RequestCall, name: str, arguments: dict[str, Any], answer: Any) -> None:
-    lobby = call.state.lobby
+def _notify(call: RequestCall, name: str, arguments: dict[str, Any], answer: Any) -> None:
+    long_polls = call.state.long_polls
     if name in ADDING:
         call.state.added(call.full_pool(arguments["pool"]))
     elif name in WAKING:
-        lobby.changed(call.full_pool(arguments["pool"]))
+        long_polls.changed(call.full_pool(arguments["pool"]))
     elif name in ("update_status", "register"):
-        lobby.told(call.full_worker(arguments["worker"].worker_id))
+        long_polls.worker_changed(call.full_worker(arguments["worker"].worker_id))
         if name == "register" and arguments["worker"].tasks and answer.pool_id is not None:
-            lobby.changed(call.full_pool(answer.pool_id))  # parked items may be ready
+            long_polls.changed(call.full_pool(answer.pool_id))  # parked items may be ready
     elif name == "reap":
         for worker_id in answer.workers:
-            lobby.told(call.full_worker(worker_id))
+            long_polls.worker_changed(call.full_worker(worker_id))
     elif name == "record" and answer is not None:
         for worker_id in answer.drained:
-            lobby.told(call.full_worker(worker_id))
+            long_polls.worker_changed(call.full_worker(worker_id))
 
 
 async def _wait(call: RequestCall) -> Any:
@@ -259,7 +259,7 @@ async def _wait(call: RequestCall) -> Any:
         worker = worker.replace(worker_id=full)
     seconds = min(arguments["seconds"], call.state.options.max_wait_seconds)
     pool = call.full_pool(arguments["pool"])
-    return {"answer": await call.state.lobby.wait(pool, worker, seconds, call.caller.tenant)}
+    return {"answer": await call.state.long_polls.wait(pool, worker, seconds, call.caller.tenant)}
 
 
 async def _recover(call: RequestCall) -> Any:
