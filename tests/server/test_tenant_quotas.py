@@ -120,7 +120,7 @@ def test_waiting_for_pools_that_do_not_exist_costs_no_thread(house: House) -> No
         assert sum(one.result(10).body["answer"] for one in sent) == 1
 
 
-def test_one_tenant_has_a_bounded_number_of_rooms(
+def test_one_tenant_has_a_bounded_number_of_watchers(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quotas, "MAX_WATCHERS", 2)
@@ -137,7 +137,7 @@ def test_one_tenant_has_a_bounded_number_of_rooms(
             push = house.client("pusher", "acme")
             for pool in pools:
                 assert push("POST", f"/api/v1/pools/{pool}/jobs", {"data": 1}).status == 200
-            assert all(one.result(10).body["answer"] for one in sent), "with a room or without"
+            assert all(one.result(10).body["answer"] for one in sent), "with a watcher or without"
         finally:
             long_polls.close()
 

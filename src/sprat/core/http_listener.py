@@ -85,8 +85,8 @@ class BoundedRequest(BaseHTTPRequestHandler):
     server_version = "sprat"
     sys_version = ""
 
-    def say_json(self, status: int, said: dict[str, Any]) -> None:
-        self.say(status, json.dumps(said) + "\n", JSON)
+    def say_json(self, status: int, answer: dict[str, Any]) -> None:
+        self.say(status, json.dumps(answer) + "\n", JSON)
 
     def say(self, status: int, text: str, kind: str) -> None:
         self.server.has_read(self.connection)

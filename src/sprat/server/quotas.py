@@ -65,7 +65,7 @@ class UnderWay:
 
     @contextmanager
     def one(self, tenant: str | None) -> Iterator[None]:
-        """One more of this tenant while the block lasts, or a refusal."""
+        """One more of this tenant while the block lasts, or an HttpError."""
         if tenant is None:
             yield
             return

@@ -330,9 +330,9 @@ def _beat(call: RequestCall) -> Any:
 
 def _drain(call: RequestCall) -> bool:
     worker_id = payload.worker_id(call.path["worker_id"])
-    told = call.backend.update_status(
+    is_changed = call.backend.update_status(
         WorkerRef(worker_id=worker_id), model.TERMINATING, reason=f"drained by {call.caller.key_id}"
     )
-    audit.note(call.backend, call.caller, "drain", worker_id, answer=told)
+    audit.note(call.backend, call.caller, "drain", worker_id, answer=is_changed)
     call.state.long_polls.worker_changed(call.full_worker(worker_id))
-    return told
+    return is_changed

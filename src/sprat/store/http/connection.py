@@ -71,10 +71,10 @@ class Connections:
         request = self._request("POST", path, body, secret)
         status, headers, content = self._send(request, PAUSES, extra_seconds, on_lost)
         _check_protocol(self.address.shown, status, headers, content)
-        told = self._success(status, headers, content)
-        if "answer" not in told:
+        reply = self._success(status, headers, content)
+        if "answer" not in reply:
             raise answer.not_ours(self._where, status, headers)
-        return told
+        return reply
 
     def once(self, method: str, path: str, body: str, secret: str | None) -> Any:
         """The answer of any route, which may be none that can be repeated: one try."""
@@ -112,10 +112,10 @@ class Connections:
     def _success(self, status: int, headers: dict[str, str], content: bytes) -> Any:
         if status >= 300:
             raise answer.error(self._where, status, headers, content)
-        told = answer.loaded(content) if content else {}
-        if not isinstance(told, dict | list):
+        reply = answer.loaded(content) if content else {}
+        if not isinstance(reply, dict | list):
             raise answer.not_ours(self._where, status, headers)
-        return told
+        return reply
 
     def close(self) -> None:
         idle, self._idle = self._idle, []
