@@ -96,12 +96,16 @@ class Record(tuple, metaclass=RecordType):  # type: ignore[type-arg]  # tuple[An
 def plain(value: Any) -> Any:
     """A value with its records as dictionaries, ready for JSON. Records are tuples and come in
     lists and tuples of sprat's own; a user's payload has neither."""
-    if isinstance(value, Record):
-        fields = zip(type(value)._names, value, strict=True)
-        return {name: plain(field) if isinstance(field, tuple) else field for name, field in fields}
-    if type(value) in (list, tuple):
+    kind = type(value)
+    if kind is list or kind is tuple:
         return [plain(element) for element in value]
-    return value
+    if not isinstance(value, Record):
+        return value
+    fields = dict(zip(kind._names, value, strict=True))
+    for field in value:
+        if isinstance(field, tuple):
+            return {name: plain(field) for name, field in fields.items()}
+    return fields
 
 
 def _rebuild(cls: type[Record], values: tuple[object, ...]) -> Record:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+_SEQUENCES = (tuple, list)  # records are tuples
 ONE_WAIT_SECONDS = 20.0  # of one long poll; a longer wait asks again
 
 
@@ -52,8 +53,12 @@ class HttpBackend(Backend):
         """What the server sends for one request, which has the secret of a worker that speaks."""
         worker = arguments.get("worker")
         secret = self._secrets.get(tuple(worker)) if isinstance(worker, WorkerRef) else None
-        body = jsontext.dumps({name: plain(value) for name, value in arguments.items()})
-        return self._connections.call(f"/api/v1/store/{verb}", body, secret, **options)
+        sent = {
+            name: plain(value) if isinstance(value, _SEQUENCES) else value
+            for name, value in arguments.items()
+        }
+        path = f"/api/v1/store/{verb}"
+        return self._connections.call(path, jsontext.dumps(sent), secret, **options)
 
     # -- claims -----------------------------------------------------------------------------
 

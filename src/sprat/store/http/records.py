@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     Reader = Callable[[Any], Any]
 
 _readers: dict[str, Reader | None] = {}  # by annotation
+_answers: dict[str, Reader | None] = {}  # by verb
 
 
 def answer(verb: str, value: Any) -> Any:
     """The answer of a verb, as its annotation says."""
-    read = reader(getattr(Backend, verb).__annotations__["return"])
+    if verb not in _answers:
+        _answers[verb] = reader(getattr(Backend, verb).__annotations__["return"])
+    read = _answers[verb]
     return value if read is None or value is None else read(value)
 
 
@@ -37,17 +40,12 @@ def _made(annotation: str) -> Reader | None:
     outer, bracket, inner = annotation.partition("[")
     if bracket and outer in ("list", "tuple", "Sequence"):
         read = reader(inner.removesuffix("]").removesuffix(", ..."))
-        if read is not None:
-            return lambda values: _sequence(outer)([read(value) for value in values])
-        return _sequence(outer)
+        make = list if outer == "list" else tuple
+        return make if read is None else lambda values: make([read(value) for value in values])
     kind = getattr(model, annotation, None)
     if isinstance(kind, type) and issubclass(kind, Record):
         return _record_reader(kind)
     return None
-
-
-def _sequence(outer: str) -> type[list[Any]] | type[tuple[Any, ...]]:
-    return list if outer == "list" else tuple
 
 
 def _record_reader(kind: type[Record]) -> Reader:
