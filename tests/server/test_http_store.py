@@ -18,8 +18,8 @@ from worlds import HttpWorld
 from sprat.core import model
 from sprat.core.errors import InvalidInput, StoreMismatch, StoreUnavailable
 from sprat.server import keys
-from sprat.server.routes.verbs import NOT_SERVED, WHO
-from sprat.store.backend import PROTOCOL, Backend
+from sprat.server.routes.verbs import WHO
+from sprat.store.backend import LOCAL_VERBS, PROTOCOL, Backend
 from sprat.store.http.address import read
 from sprat.store.http.backend import HttpBackend
 from sprat.store.memory.backend import MemoryBackend
@@ -91,7 +91,7 @@ def opened(url: str, key: str) -> Store:
 
 def test_every_verb_is_served_and_has_its_roles() -> None:
     verbs = {name for name in vars(Backend) if not name.startswith("_")}
-    assert set(WHO) | NOT_SERVED == verbs
+    assert set(WHO) | LOCAL_VERBS == verbs
     assert {name for name in vars(HttpBackend) if not name.startswith("_")} >= set(WHO)
 
 

@@ -212,11 +212,11 @@ def test_a_waiting_worker_that_is_drained_is_sent_home(
     if is_there:
         house.store.pool("papers").resume()
     me = enrol(worker)
-    lobby = house.served.state.lobby
+    long_polls = house.served.state.long_polls
     got: list[list[dict]] = []
     waiter = threading.Thread(target=lambda: got.append(claim(me, wait_seconds=30)))
     waiter.start()
-    while not (lobby._rooms if is_there else lobby._outside):
+    while not (long_polls._watchers if is_there else long_polls._unwatched):
         assert waiter.is_alive()
     assert controller("POST", "/api/v1/workers/w1/drain").body == {"draining": True}
     waiter.join(20)

@@ -92,11 +92,13 @@ def test_slow_requests_of_one_tenant_do_not_stop_the_others(
 
 def waits(house: House, client: Client, pools: list[str], flood: Executor) -> list[Future[Reply]]:
     """A long poll for each of these pools, once all of them wait."""
-    lobby = house.served.state.lobby
+    long_polls = house.served.state.long_polls
 
     def waiting() -> int:
-        outside = sum(len(seats) for seats in list(lobby._outside.values()))
-        return outside + sum(len(room.seats()) for room in list(lobby._rooms.values()))
+        outside = sum(len(waiters) for waiters in list(long_polls._unwatched.values()))
+        return outside + sum(
+            len(watcher.waiters()) for watcher in list(long_polls._watchers.values())
+        )
 
     before = waiting()
     bodies = [{"pool": pool, "worker": None, "seconds": 30} for pool in pools]
@@ -106,38 +108,38 @@ def waits(house: House, client: Client, pools: list[str], flood: Executor) -> li
 
 
 def test_waiting_for_pools_that_do_not_exist_costs_no_thread(house: House) -> None:
-    lobby = house.served.state.lobby
+    long_polls = house.served.state.long_polls
     with ThreadPoolExecutor(20) as flood:
         try:
             sent = waits(house, house.client("worker", "acme"), [f"x{n}" for n in range(20)], flood)
-            assert not lobby._rooms
+            assert not long_polls._watchers
             assert house.client("pusher", "acme")("POST", JOBS.replace("papers", "x7"), {"data": 1})
             assert sent[7].result(10).body == {"answer": True}, "a push creates the pool"
         finally:
-            lobby.close()
+            long_polls.close()
         assert sum(one.result(10).body["answer"] for one in sent) == 1
 
 
-def test_one_tenant_has_a_bounded_number_of_rooms(
+def test_one_tenant_has_a_bounded_number_of_watchers(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quotas, "MAX_ROOMS", 2)
-    lobby = house.served.state.lobby
+    monkeypatch.setattr(quotas, "MAX_WATCHERS", 2)
+    long_polls = house.served.state.long_polls
     pools = [f"p{n}" for n in range(4)]
     for name in [*(f"acme.{pool}" for pool in pools), "umbrella.papers"]:
         house.store.pool(name).resume()
     with ThreadPoolExecutor(5) as flood:
         try:
             sent = waits(house, house.client("worker", "acme"), pools, flood)
-            assert len(lobby._rooms) == 2
+            assert len(long_polls._watchers) == 2
             waits(house, house.client("worker", "umbrella"), ["papers"], flood)
-            assert "umbrella.papers" in lobby._rooms
+            assert "umbrella.papers" in long_polls._watchers
             push = house.client("pusher", "acme")
             for pool in pools:
                 assert push("POST", f"/api/v1/pools/{pool}/jobs", {"data": 1}).status == 200
-            assert all(one.result(10).body["answer"] for one in sent), "with a room or without"
+            assert all(one.result(10).body["answer"] for one in sent), "with a watcher or without"
         finally:
-            lobby.close()
+            long_polls.close()
 
 
 def test_heartbeats_do_not_let_metadata_grow_without_bound(house: House) -> None:
@@ -220,7 +222,7 @@ def test_the_long_polls_of_one_tenant_leave_connections_to_the_others() -> None:
             assert house.client("pusher", "umbrella")("POST", JOBS, {"data": 1}).status == 200
             assert house.client("viewer")("GET", "/api/v1/pools").status == 200
         finally:
-            house.served.state.lobby.close()
+            house.served.state.long_polls.close()
     assert acme("POST", "/api/v1/store/pools", {}).status == 200, "they are over"
     house.close()
 

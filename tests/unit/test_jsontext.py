@@ -77,3 +77,13 @@ def test_json_and_re_are_not_imported() -> None:
         check=True,
     )
     assert told.stdout.split() == ["False", "False"]
+
+
+def test_wrong_text_is_a_value_error_before_json_is_imported() -> None:
+    code = (
+        "import sys\nfrom sprat.core import jsontext\nassert 'json' not in sys.modules\n"
+        "try:\n    jsontext.loads('\"\\t\"')\nexcept ValueError as error:\n    print(error)"
+    )
+    command = [sys.executable, "-I", "-c", code]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Invalid control character" in ended.stdout, ended.stderr

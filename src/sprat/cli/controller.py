@@ -109,8 +109,8 @@ class _Sentences(Reporter):
             where = checked.pool if group is None else f"{checked.pool}/{group}"
             say(f"{where}: {checked.reason}{'; ' if did else ''}{did}", flush=True)
 
-    def failed(self, figures: ScaleSetMetrics, error: str) -> None:
-        where = figures.pool if figures.group is None else f"{figures.pool}/{figures.group}"
+    def failed(self, metrics: ScaleSetMetrics, error: str) -> None:
+        where = metrics.pool if metrics.group is None else f"{metrics.pool}/{metrics.group}"
         self.say(f"{where}: the pass failed: {error}")
 
 
@@ -154,8 +154,8 @@ class _Lines(Reporter):
             }
         )
 
-    def failed(self, figures: ScaleSetMetrics, error: str) -> None:
-        self._print({"pool": figures.pool, "group": figures.group, "failed": True, "error": error})
+    def failed(self, metrics: ScaleSetMetrics, error: str) -> None:
+        self._print({"pool": metrics.pool, "group": metrics.group, "failed": True, "error": error})
 
     def _print(self, line: dict[str, object]) -> None:
         with self._turn:

@@ -103,7 +103,7 @@ def read(path: str) -> ControllerFile:
     from sprat.config import yaml_tree
 
     text = text_file.read(path, MAX_BYTES, missing="docs/operate/controller.md has an example")
-    return _Reader(path).sheet(yaml_tree.read(text, path))
+    return _Reader(path).controller_file(yaml_tree.read(text, path))
 
 
 class _Reader:
@@ -111,7 +111,7 @@ class _Reader:
         self._path = path
         self._warnings: list[str] = []
 
-    def sheet(self, tree: Leaf) -> ControllerFile:
+    def controller_file(self, tree: Leaf) -> ControllerFile:
         top = self._keys(tree, "the file", (*OF_ALL, "scale_sets", *OF_A_SET, *OPTIONS))
         named = top.pop("scale_sets", None)
         given = self._values(top, OF_ALL)

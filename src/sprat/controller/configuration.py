@@ -150,12 +150,12 @@ def _contradictions(
     sets: Sequence[ControlledScaleSet], environment: Mapping[str, float]
 ) -> list[str]:
     """What can be known now not to fit together; it works all the same."""
-    said = []
+    notes = []
     for one in sets:
         given = {**one.overrides, **environment}
         low, high = given.get("min_replicas"), given.get("max_replicas")
         if low is not None and high is not None and low > high:
-            said.append(
+            notes.append(
                 f"{one.shown}: min_replicas {low} is more than max_replicas {high}: {high} is used"
             )
-    return said
+    return notes

@@ -47,10 +47,10 @@ class _Request(BoundedRequest):
             self.say_json(200 if is_well else 500, {"status": "ok" if is_well else "broken"})
         elif path == "/readyz":
             is_ready = controller.is_ready(PATIENCE_SECONDS)
-            sets = [one.as_dict() for one in controller.figures()]
+            sets = [one.as_dict() for one in controller.metrics()]
             self.say_json(200 if is_ready else 503, {"ready": is_ready, "scale_sets": sets})
         elif path == "/metrics":
-            self.say(200, metrics.text(controller.figures()), PROMETHEUS)
+            self.say(200, metrics.text(controller.metrics()), PROMETHEUS)
         else:
             self.say_json(404, {"error": "GET /healthz, /readyz or /metrics"})
 

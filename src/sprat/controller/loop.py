@@ -48,7 +48,7 @@ class Reporter:
     def passed(self, passed: Passed) -> None:
         raise NotImplementedError
 
-    def failed(self, figures: ScaleSetMetrics, error: str) -> None:
+    def failed(self, metrics: ScaleSetMetrics, error: str) -> None:
         raise NotImplementedError
 
 
@@ -66,7 +66,7 @@ class Controller:
             self._remote = Remote(configuration.url, ttl, complain=reporter.say)
         self._rounds: dict[tuple[str, str | None], Round] = {}
         self._has_looked = False  # for pools, and could
-        self._is_told_to_leave = False
+        self._is_leaving = False
 
     def close(self) -> None:
         self._store.close()
@@ -77,22 +77,22 @@ class Controller:
         """One pass over every scale set; whether all went well. Where another controller leads,
         it is left to it. A dry run changes nothing."""
         all_well = True
-        for pool, wanted in self._targets():
-            keeper = self._keeper(pool, wanted)
+        for pool, scale_set in self._targets():
+            reconciler = self._reconciler(pool, scale_set)
             try:
                 if dry_run:
-                    self._reporter.passed(keeper.run(dry_run=True))
+                    self._reporter.passed(reconciler.run(dry_run=True))
                     continue
-                if not keeper.leads():
+                if not reconciler.leads():
                     self._reporter.say(f"{pool}: another controller leads, nothing to do")
                     continue
                 try:
-                    self._reporter.passed(keeper.run())
+                    self._reporter.passed(reconciler.run())
                 finally:
-                    keeper.close()
+                    reconciler.close()
             except SpratError as error:
                 all_well = False
-                self._reporter.failed(keeper.figures, str(error))
+                self._reporter.failed(reconciler.metrics, str(error))
         return all_well
 
     def _targets(self) -> list[tuple[str, ControlledScaleSet]]:
@@ -106,11 +106,11 @@ class Controller:
                 found.setdefault((pool, one.group), (pool, one))
         return list(found.values())
 
-    def _keeper(self, pool: str, wanted: ControlledScaleSet) -> Reconciler:
+    def _reconciler(self, pool: str, scale_set: ControlledScaleSet) -> Reconciler:
         return Reconciler(
             self._store,
             pool,
-            wanted,
+            scale_set,
             self._configuration,
             holder=self._holder,
             remote=self._remote,
@@ -122,9 +122,9 @@ class Controller:
     def run(self) -> None:
         """Until SIGTERM or SIGINT. A signal may reach another thread than this one, and its
         handler must take no locks: so this thread looks up from its sleep."""
-        with Signals(self._tell):
+        with Signals(self._leave):
             due = 0.0
-            while not self._is_told_to_leave:
+            while not self._is_leaving:
                 if time.monotonic() >= due:
                     due = time.monotonic() + self._look_for_pools()
                 time.sleep(LOOK_UP_SECONDS)
@@ -133,8 +133,8 @@ class Controller:
             for round_ in self._rounds.values():
                 round_.join(GRACE_SECONDS)
 
-    def _tell(self) -> None:
-        self._is_told_to_leave = True
+    def _leave(self) -> None:
+        self._is_leaving = True
 
     def _look_for_pools(self) -> float:
         """Seconds until the next look."""
@@ -147,24 +147,24 @@ class Controller:
         self._has_looked = True
         return NEW_POOLS_SECONDS
 
-    def figures(self) -> list[ScaleSetMetrics]:
-        return [round_.keeper.figures for round_ in list(self._rounds.values())]
+    def metrics(self) -> list[ScaleSetMetrics]:
+        return [round_.reconciler.metrics for round_ in list(self._rounds.values())]
 
     def is_alive(self) -> bool:
         return all(round_.is_alive() for round_ in list(self._rounds.values()))
 
     def is_ready(self, patience: float) -> bool:
         """Whether all went well lately, in every scale set that there is."""
-        return self._has_looked and all(one.is_ready(patience) for one in self.figures())
+        return self._has_looked and all(one.is_ready(patience) for one in self.metrics())
 
     def _refresh(self) -> None:
         """Begin with pools that are new, and end with those that are gone."""
         targets = {(pool, one.group): (pool, one) for pool, one in self._targets()}
-        for key, (pool, wanted) in targets.items():
+        for key, (pool, scale_set) in targets.items():
             if key not in self._rounds:
-                keeper = self._keeper(pool, wanted)
+                reconciler = self._reconciler(pool, scale_set)
                 watch_url = self._configuration.url
-                self._rounds[key] = Round(keeper, watch_url, failed=self._reporter.failed)
+                self._rounds[key] = Round(reconciler, watch_url, failed=self._reporter.failed)
                 self._rounds[key].start()
         for key in self._rounds.keys() - targets.keys():
             self._rounds.pop(key).end()
@@ -179,15 +179,15 @@ class Round(threading.Thread):
     """The thread of one scale set."""
 
     def __init__(
-        self, keeper: Reconciler, url: str, *, failed: Callable[[ScaleSetMetrics, str], None]
+        self, reconciler: Reconciler, url: str, *, failed: Callable[[ScaleSetMetrics, str], None]
     ) -> None:
-        super().__init__(name=f"scale set {keeper.pool}", daemon=True)
-        self.keeper = keeper
+        super().__init__(name=f"scale set {reconciler.pool}", daemon=True)
+        self.reconciler = reconciler
         self._failed = failed
         self._is_over = threading.Event()
         self._wake = threading.Event()
         self._rang = False
-        self._watch = WorkWatch(url, keeper.pool, self._ring)
+        self._watch = WorkWatch(url, reconciler.pool, self._ring)
 
     def end(self) -> None:
         self._is_over.set()
@@ -197,35 +197,35 @@ class Round(threading.Thread):
         failures = 0
         while not self._is_over.is_set():
             try:
-                pause, failures = self._turn(), 0
+                pause, failures = self._step(), 0
             except StoreUnavailable as error:
                 failures += 1
                 pause = pause_after(failures) * random.uniform(0.5, 1.0)
                 self._report(f"{error}; trying again in {pause:.0f} s")
             except SpratError as error:
-                pause = self.keeper.pause_after_failure()
+                pause = self.reconciler.pause_after_failure()
                 self._report(str(error))
             except Exception as error:  # noqa: BLE001 - the top of the loop: it goes on
                 traceback.print_exc()
-                pause = self.keeper.pause_after_failure()
+                pause = self.reconciler.pause_after_failure()
                 self._report(f"{type(error).__name__}: {error}")
             self._wake.wait(pause)
             self._wake.clear()
         self._watch.close()
         try:
-            self.keeper.close()
+            self.reconciler.close()
         except SpratError:
             pass  # the lease ends by itself
 
-    def _turn(self) -> float:
+    def _step(self) -> float:
         is_woken, self._rang = self._rang, False
-        before = self.keeper.figures.passes
-        pause = self.keeper.turn(is_woken=is_woken)
-        if not self.keeper.figures.is_leader:
+        before = self.reconciler.metrics.passes
+        pause = self.reconciler.step(is_woken=is_woken)
+        if not self.reconciler.metrics.is_leader:
             self._watch.rest()
-        elif self.keeper.figures.passes > before:
+        elif self.reconciler.metrics.passes > before:
             # A ring after which there was nothing to do was for others, and would come again.
-            is_news = self.keeper.has_nothing_to_do and not is_woken
+            is_news = self.reconciler.has_nothing_to_do and not is_woken
             self._watch.begin() if is_news else self._watch.rest()
         return pause
 
@@ -234,5 +234,5 @@ class Round(threading.Thread):
         self._wake.set()
 
     def _report(self, error: str) -> None:
-        self.keeper.figures.failed_with(error)
-        self._failed(self.keeper.figures, error)
+        self.reconciler.metrics.failed_with(error)
+        self._failed(self.reconciler.metrics, error)

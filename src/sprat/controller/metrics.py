@@ -100,13 +100,13 @@ class ScaleSetMetrics:
 
 def text(all_of_them: Iterable[ScaleSetMetrics]) -> str:
     """Prometheus' text format, each metric's samples together."""
-    figures = sorted(all_of_them, key=lambda one: (one.pool, one.group or ""))
+    metrics = sorted(all_of_them, key=lambda one: (one.pool, one.group or ""))
     lines: list[str] = []
     for name, what in HELP.items():
         kind = "counter" if name.endswith("_total") else "gauge"
         full = f"sprat_controller_{name}"
         lines += [f"# HELP {full} {what}", f"# TYPE {full} {kind}"]
-        for one in figures:
+        for one in metrics:
             label = f'pool="{_escaped(one.pool)}",group="{_escaped(one.group or "")}"'
             if name == "scaling_decisions_total":
                 lines.append(f'{full}{{{label},direction="up"}} {one.ups}')

@@ -1,8 +1,8 @@
-"""A keeper: looks after one scale set. It holds the lease on it, and runs a pass when one is due.
+"""A reconciler looks after one scale set: it holds its lease, and runs a pass when one is due.
 
-Two keepers of one scale set do each other no harm: recording a decision is a compare-and-set. The
-lease only lets one of them rest. Leaders renew it three times in its length, whether a pass is due
-or not; a pass that takes longer may lose it, which is as harmless.
+Two reconcilers of one scale set do each other no harm: recording a decision is a compare-and-set.
+The lease only lets one of them rest. Leaders renew it three times in its length, whether a pass is
+due or not; a pass that takes longer may lose it, which is as harmless.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Reconciler:
         self,
         store: Store,
         pool: str,
-        wanted: ControlledScaleSet,
+        scale_set: ControlledScaleSet,
         configuration: Configuration,
         *,
         holder: str,
@@ -63,11 +63,11 @@ class Reconciler:
     ) -> None:
         self._store = store
         self.pool = pool
-        self._wanted = wanted
+        self._scale_set = scale_set
         self._configuration = configuration
         self._remote = remote
         self._passed = passed
-        self._group = wanted.group
+        self._group = scale_set.group
         seconds = configuration.lease_seconds
         place, backend = name_of(pool, self._group), store.backend
         holder = f"{holder}/{place}"  # two groups of one controller are two: one has the duty
@@ -81,22 +81,22 @@ class Reconciler:
         self._pace = math.inf  # seconds between two passes, at most the poll interval
         self._plan: tuple[PoolSettings, ScaleSetLimits] | None = None
         self._leaving: dict[str, float] = {}  # workers told to leave, since when
-        self.figures = ScaleSetMetrics(pool, self._group)
+        self.metrics = ScaleSetMetrics(pool, self._group)
         self.has_nothing_to_do = False  # new work would be news
 
-    def turn(self, *, is_woken: bool = False) -> float:
+    def step(self, *, is_woken: bool = False) -> float:
         """Renew the lease, run a pass if one is due, and say how many seconds there are until
-        the next turn."""
+        the next step."""
         now = time.monotonic()
         is_due = is_woken or now >= self._due
         if is_due:
             self._plan = None
         if not self.leads():
-            self.figures.well()
+            self.metrics.well()
             return self._lease.pause
         if is_due or now >= self._due:
             limits = self._planned()[1]
-            self.figures.interval = limits.poll_interval_seconds
+            self.metrics.interval = limits.poll_interval_seconds
             self._due = now + limits.poll_interval_seconds  # also if what follows fails
             passed = self.run()
             self._due = now + self._until_next(passed)
@@ -106,12 +106,12 @@ class Reconciler:
     def leads(self) -> bool:
         """Whether this controller acts for the scale set; ask again before the lease ends."""
         was_leader = self._lease.is_held
-        leads = self._lease.hold(self._told)
+        leads = self._lease.hold(self._lease_facts)
         if leads and self._duty is not None:
-            self._duty.hold(self._told)
+            self._duty.hold(self._lease_facts)
         if leads and not was_leader:
             self._due = 0.0  # who takes over looks at once
-        self.figures.is_leader = leads
+        self.metrics.is_leader = leads
         return leads
 
     def run(self, *, dry_run: bool = False) -> Passed:
@@ -128,18 +128,18 @@ class Reconciler:
         )
         seen = policy_input.observe(self._store, self.pool, plan, self._group, takes_any=takes_any)
         late = () if dry_run else self._hand_back(seen)
-        self.figures.passed(checked, seen, high=limits.max_replicas)
+        self.metrics.passed(checked, seen, high=limits.max_replicas)
         return Passed(checked=checked, limits=limits, seen=seen, handed_back=late)
 
     def pause_after_failure(self) -> float:
-        """Seconds until the next turn: a lease that is held is kept, and a pass is tried again
+        """Seconds until the next step: a lease that is held is kept, and a pass is tried again
         after the poll interval."""
-        interval = self.figures.interval or ScaleSetLimits().poll_interval_seconds
+        interval = self.metrics.interval or ScaleSetLimits().poll_interval_seconds
         return min(interval, self._lease.pause) if self._lease.is_held else interval
 
     def close(self) -> None:
         """Let another controller take over at once. The workers go on."""
-        self.figures.is_leader = False
+        self.metrics.is_leader = False
         self._lease.give_up()
         if self._duty is not None:
             self._duty.give_up()
@@ -149,26 +149,26 @@ class Reconciler:
     def _planned(self) -> tuple[PoolSettings, ScaleSetLimits]:
         """The pool's settings with what this scale set has of its own, and its limits."""
         if self._plan is None:
-            wanted, configuration = self._wanted, self._configuration
+            scale_set, configuration = self._scale_set, self._configuration
             own = self._store.pool(self.pool).state().settings
             settings.require_processor(own, self.pool)
-            said = self._said(own)
-            limits = merged(said, wanted.overrides, configuration.environment)
-            given = {**wanted.overrides, **configuration.environment}
-            self._plan = planned(own, wanted, limits, given), limits
+            central = self._central_limits(own)
+            limits = merged(central, scale_set.overrides, configuration.environment)
+            given = {**scale_set.overrides, **configuration.environment}
+            self._plan = planned(own, scale_set, limits, given), limits
         return self._plan
 
-    def _said(self, own: PoolSettings) -> Mapping[str, float]:
+    def _central_limits(self, own: PoolSettings) -> Mapping[str, float]:
         """The central limits: of a group the orchestrator's, of a whole pool those of its
         settings."""
-        wanted = self._wanted
-        if wanted.group is None:
+        scale_set = self._scale_set
+        if scale_set.group is None:
             return {"min_replicas": own.min_workers, "max_replicas": own.max_workers}
-        if self._remote is None or wanted.tenant is None:
+        if self._remote is None or scale_set.tenant is None:
             return {}
-        return self._remote.limits(wanted.tenant, wanted.group)
+        return self._remote.limits(scale_set.tenant, scale_set.group)
 
-    def _told(self) -> dict[str, Any]:
+    def _lease_facts(self) -> dict[str, Any]:
         plan, _ = self._planned()
         return {
             "group": self._group,
@@ -216,7 +216,7 @@ class Reconciler:
 
 def planned(
     own: PoolSettings,
-    wanted: ControlledScaleSet,
+    scale_set: ControlledScaleSet,
     limits: ScaleSetLimits,
     given: Mapping[str, float],
 ) -> PoolSettings:
@@ -224,8 +224,8 @@ def planned(
     another is named; where workers start, and which variables they get, is only the scale set's.
     `given` are the limits that were given here: they beat the options of the algorithm, which beat
     what comes from elsewhere. Pure."""
-    policy, options = wanted.algorithm, dict(wanted.algorithm_options)
-    if policy is None and wanted.group is None:
+    policy, options = scale_set.algorithm, dict(scale_set.algorithm_options)
+    if policy is None and scale_set.group is None:
         policy, options = own.policy, dict(own.policy_options)
     policy = policy or OF_A_GROUP
     for name in SHARED:
@@ -239,8 +239,8 @@ def planned(
             "policy_options": options,
             "min_workers": limits.min_replicas,
             "max_workers": limits.max_replicas,
-            "launcher": wanted.launcher,
-            "launcher_options": wanted.launcher_options,
-            "environment": wanted.environment,
+            "launcher": scale_set.launcher,
+            "launcher_options": scale_set.launcher_options,
+            "environment": scale_set.environment,
         },
     )

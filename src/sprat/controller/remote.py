@@ -23,7 +23,7 @@ ASK_AGAIN_SECONDS = 5.0  # after an answer that did not come
 class CachedAnswer(Record):
     """The last good one, and until when nobody needs to ask again."""
 
-    said: Mapping[str, float] = {}
+    limits: Mapping[str, float] = {}
     until: float
 
 
@@ -48,24 +48,26 @@ class Remote:
         """What counts now; nothing, if there never was an answer."""
         known = self._known.get((tenant, group))
         if known is not None and self._clock() < known.until:
-            return known.said
+            return known.limits
         try:
-            said: Mapping[str, float] = self._ask(tenant, group)
+            values: Mapping[str, float] = self._ask(tenant, group)
             pause = self._ttl
         except SpratError as error:
-            said = {} if known is None else known.said
+            values = {} if known is None else known.limits
             pause = min(self._ttl, ASK_AGAIN_SECONDS)
-            used = "what it said last counts" if said else "the defaults count"
+            used = "what it said last counts" if values else "the defaults count"
             self._complain(f"no configuration for {tenant}/{group}, {used}: {error}")
-        answer = CachedAnswer(said=said, until=self._clock() + pause)
+        answer = CachedAnswer(limits=values, until=self._clock() + pause)
         self._known[tenant, group] = answer
-        return answer.said
+        return answer.limits
 
     def _ask(self, tenant: str, group: str) -> dict[str, float]:
         path = (
             f"/scale-sets/{percent_encoding.quoted(tenant)}/{percent_encoding.quoted(group)}/config"
         )
-        said = self._routes.call("GET", path)
+        config = self._routes.call("GET", path)
         return {
-            name: field(said[name], name) for name, field in limits.FIELDS.items() if name in said
+            name: field(config[name], name)
+            for name, field in limits.FIELDS.items()
+            if name in config
         }

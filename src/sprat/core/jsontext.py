@@ -39,8 +39,8 @@ def loads(text: str | bytes) -> Any:
             value, end = _scan(stripped, 0)
             if end == len(stripped):
                 return value
-        except (StopIteration, ValueError):
-            pass  # json has the words for what is wrong
+        except (StopIteration, ValueError, SystemError):
+            pass  # json has the words for what is wrong, and the scanner none before it is imported
     import json
 
     return json.loads(text)

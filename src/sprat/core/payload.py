@@ -37,7 +37,7 @@ def encode(value: object, what: str) -> str:
     calls the value.
     """
     try:
-        _check_plain(value, MAX_DEPTH)
+        check_plain(value, MAX_DEPTH)
         text = jsontext.dumps(value)
         size = len(text) if text.isascii() else len(text.encode())
     except (TypeError, ValueError, RecursionError):
@@ -86,7 +86,7 @@ def capabilities(values: Sequence[object]) -> tuple[str, ...]:
     return tuple(label(value, "capability") or "" for value in values)
 
 
-def _check_plain(value: Any, levels: int) -> None:
+def check_plain(value: Any, levels: int) -> None:
     """Raise TypeError for what json.dumps would change without a word: subclasses, and keys that
     are not texts; RecursionError for more than these levels."""
     if not levels:
@@ -97,11 +97,11 @@ def _check_plain(value: Any, levels: int) -> None:
             if type(key) is not str:
                 raise TypeError
             if type(inner) not in _SCALARS:
-                _check_plain(inner, levels - 1)
+                check_plain(inner, levels - 1)
     elif kind is list or kind is tuple:
         for inner in value:
             if type(inner) not in _SCALARS:
-                _check_plain(inner, levels - 1)
+                check_plain(inner, levels - 1)
     elif kind not in _SCALARS:
         raise TypeError
 

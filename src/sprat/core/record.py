@@ -93,5 +93,20 @@ class Record(tuple, metaclass=RecordType):  # type: ignore[type-arg]  # tuple[An
         return _rebuild, (type(self), tuple(self))
 
 
+def plain(value: Any) -> Any:
+    """A value with its records as dictionaries, ready for JSON. Records are tuples and come in
+    lists and tuples of sprat's own; a user's payload has neither."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return [plain(element) for element in value]
+    if not isinstance(value, Record):
+        return value
+    fields = dict(zip(kind._names, value, strict=True))
+    for field in value:
+        if isinstance(field, tuple):
+            return {name: plain(field) for name, field in fields.items()}
+    return fields
+
+
 def _rebuild(cls: type[Record], values: tuple[object, ...]) -> Record:
     return cls.of(values)

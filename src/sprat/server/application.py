@@ -76,7 +76,7 @@ class Endpoint:
                 answer = await self._answer(scope, receive, headers, caller)
                 await respond(send, answer)
         except HttpError as why:
-            answer = refused(why)
+            answer = error_response(why)
             await respond(send, answer)
         logs.request(state, scope, self._route, caller, answer.status, began)
 
@@ -97,14 +97,16 @@ class Endpoint:
             await self._read(call, receive)
             return answered(await route.handler(call))
         except HttpError as why:
-            return refused(why)
+            return error_response(why)
         except SpratError as error:
-            return refused(of_error(error))
+            return error_response(of_error(error))
         except asyncio.CancelledError:
             raise
         except Exception:
             log.exception("a bug: %s %s", route.method, route.path)
-            return refused(HttpError(500, "bug", "something is wrong in the server: see its log"))
+            return error_response(
+                HttpError(500, "bug", "something is wrong in the server: see its log")
+            )
 
     async def _read(self, call: RequestCall, receive: Receive) -> None:
         options = self._state.options
@@ -147,10 +149,10 @@ def answered(given: Any) -> Response:
     """What a handler returned, as an answer."""
     if isinstance(given, Response):
         return given
-    return Response(body=jsontext.dumps(given).encode())
+    return Response(body=msgspec.json.encode(given))
 
 
-def refused(why: HttpError) -> Response:
+def error_response(why: HttpError) -> Response:
     headers = {}
     if why.retry_after is not None:
         headers["retry-after"] = str(max(1, math.ceil(why.retry_after)))
@@ -181,6 +183,6 @@ async def _nothing_here(request: Any, error: Any) -> Any:
     why = not_found()
     if error.status_code == 405:
         why = HttpError(405, "wrong_method", "this path has no such method")
-    answer = refused(why)
+    answer = error_response(why)
     headers = {**(error.headers or {}), **answer.headers}
     return Response(answer.body, answer.status, headers, media_type=answer.media_type)

@@ -16,7 +16,7 @@ NEVER_BLIND = (b"application/json", b"application/x-ndjson")  # browsers ask bef
 
 
 async def admit(state: ServerState, route: Route, headers: dict[bytes, bytes]) -> Caller:
-    """The caller, or a refusal."""
+    """The caller, or an HttpError."""
     if route.roles is not None and not state.options.auth:
         _must_be_meant(route.method, headers)
     caller = await _recognised(state, headers) if route.roles is not None else NOBODY

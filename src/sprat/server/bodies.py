@@ -21,7 +21,7 @@ _OPEN = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
 async def whole(headers: dict[bytes, bytes], receive: Receive, cap: int, seconds: float) -> bytes:
-    """All of the body, or a refusal as soon as it is too large or too slow."""
+    """All of the body, or an HttpError as soon as it is too large or too slow."""
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length[:18]) > cap:
         raise too_large(cap)

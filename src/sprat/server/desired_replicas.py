@@ -18,8 +18,8 @@ from sprat.store.store import Store
 
 
 def decision(backend: Backend, pool: str, group: str | None = None) -> model.Decision:
-    """Nothing is recorded, and the policy keeps no notes. Blocks. Of a pool that does not exist
-    nobody is told that it wants none: a name with a mistake in it would look the same."""
+    """Nothing is recorded, and the policy keeps no notes. Blocks. A pool that
+    does not exist is an error: 0 workers would hide a mistake in its name."""
     state = backend.pool_state(pool)
     if not state.version and pool not in backend.pools():
         raise not_found()

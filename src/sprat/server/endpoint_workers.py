@@ -125,10 +125,10 @@ def status(worker: model.WorkerRecord, known: Health) -> str:
     """A worker's state in the words of those who dispatch to it."""
     if known.is_unavailable:
         return UNAVAILABLE
-    said = known.worker_status == "busy"
+    is_busy = known.worker_status == "busy"
     if known.worker_status is None:  # not probed since it registered: what it said then
-        said = worker.metadata.get("current_operation_id") is not None
-    return BUSY if said or worker.claims > 0 else AVAILABLE
+        is_busy = worker.metadata.get("current_operation_id") is not None
+    return BUSY if is_busy or worker.claims > 0 else AVAILABLE
 
 
 def _operation(worker: model.WorkerRecord, known: Health) -> str | None:

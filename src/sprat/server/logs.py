@@ -29,7 +29,7 @@ class JsonLines(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said = {
+        entry = {
             "time": round(record.created, 3),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -37,8 +37,8 @@ class JsonLines(logging.Formatter):
             **_facts(record),
         }
         if record.exc_info:
-            said["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(said, default=str)  # ASCII: nothing in it can end the line
+            entry["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)  # ASCII: nothing in it can end the line
 
 
 def set_up(*, as_json: bool) -> None:

@@ -1,13 +1,13 @@
-"""The lobby: where workers wait for work without a thread each.
+"""Long polls: workers wait for work without a thread each.
 
-Each pool that somebody waits for has one room with one thread, which sleeps in the store's own
-`wait`. When there is work, the thread asks for one waiter of each set of capabilities whether the
-work is for it, for the answer is the same for all others of that set, and wakes as many as there
-are ready items. Who is told to leave is woken too: at once when that happened through this server,
+Each pool with waiters has one watcher with one thread, which sleeps in the store's own `wait`. When
+there is work, the thread asks for one waiter of each set of capabilities whether the work is for
+it, for the answer is the same for all others of that set, and wakes as many as there are ready
+items. A worker that has to leave is woken too: at once when that happened through this server,
 within a second or so when it happened elsewhere.
 
-There are rooms for pools that exist, up to a number for each tenant and for all. A waiter without
-a room looks once a second, and when something happened to its pool through this server.
+There are watchers for pools that exist, up to a number for each tenant and for all. A waiter
+without a watcher looks once a second, and when its pool changed through this server.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from sprat.server import quotas
 from sprat.server.threads import Threads
 from sprat.store.backend import Backend, WorkerRef
 
-LOOK_SECONDS = 1.0  # after so long in the store's wait, a room looks who has left
-SHORTEST_PAUSE_SECONDS = 0.02  # after a round, so that those who were woken can claim
-LONGEST_PAUSE_SECONDS = 1.0  # while there is work, but none for those who wait
-MAX_ROOMS = 256  # threads, of all tenants together
-LOOK_AGAIN_SECONDS = 1.0  # of a waiter without a room
+LOOK_SECONDS = 1.0  # in the store's wait; then a watcher looks for workers that have to leave
+SHORTEST_PAUSE_SECONDS = 0.02  # after a round, so that woken workers can claim
+LONGEST_PAUSE_SECONDS = 1.0  # while there is work, but none for the waiters
+MAX_WATCHERS = 256  # threads, of all tenants together
+LOOK_AGAIN_SECONDS = 1.0  # of a waiter without a watcher
 
 
 class Waiter:
-    """One waiter."""
+    """One request that waits."""
 
     __slots__ = ("future", "loop", "ref")
 
@@ -51,16 +51,16 @@ Set = tuple[str, ...] | None  # the capabilities that a waiter has; None: it is 
 
 
 class LongPolls:
-    """All rooms of one server process."""
+    """All watchers and waiters of one server process."""
 
     def __init__(self, backend: Backend, threads: Threads, pools: quotas.KnownPools) -> None:
         self._backend = backend
         self._threads = threads
         self._pools = pools
-        self._rooms: dict[str, PoolWatcher] = {}
-        self._outside: dict[str, dict[Waiter, None]] = {}  # waiters without a room, by pool
+        self._watchers: dict[str, PoolWatcher] = {}
+        self._unwatched: dict[str, dict[Waiter, None]] = {}  # waiters without a watcher, by pool
         self._is_closed = False
-        self._told = 0  # how often something happened to a worker
+        self._changes = 0  # how often something happened to a worker
 
     async def wait(
         self, pool: str, ref: WorkerRef | None, seconds: float, tenant: str | None = None
@@ -71,66 +71,66 @@ class LongPolls:
         if seconds <= 0 or self._is_closed:
             return False
         kind: Set = None
-        told = self._told  # before the look at the worker: what comes after it is noticed
+        changes = self._changes  # before the look at the worker: what comes after it is noticed
         if ref is not None:
             worker = await self._threads.run_for(tenant, self._backend.worker, ref.worker_id)
             if not is_active(worker, ref):
                 return False
             kind = tuple(sorted(worker.capabilities))
         end = asyncio.get_running_loop().time() + seconds
-        while not await self._may_enter(pool, tenant):
-            answer = await self._look_outside(pool, ref, end, tenant)
+        while not await self._may_watch(pool, tenant):
+            answer = await self._wait_unwatched(pool, ref, end, tenant)
             if answer is not None:
                 return answer
         left = 0.0 if self._is_closed else end - asyncio.get_running_loop().time()
-        return await self._sit(pool, kind, Waiter(ref), left, tenant, told)
+        return await self._wait_watched(pool, kind, Waiter(ref), left, tenant, changes)
 
-    async def _may_enter(self, pool: str, tenant: str | None) -> bool:
+    async def _may_watch(self, pool: str, tenant: str | None) -> bool:
         is_there = self._pools.knows(pool)
         if not is_there and not await self._threads.run_for(tenant, self._pools.has, pool):
             return False
-        if pool in self._rooms:
+        if pool in self._watchers:
             return True
-        own = sum(room.tenant == tenant for room in self._rooms.values())
-        most = MAX_ROOMS if tenant is None else quotas.MAX_ROOMS
-        return own < most and len(self._rooms) < MAX_ROOMS
+        own = sum(watcher.tenant == tenant for watcher in self._watchers.values())
+        most = MAX_WATCHERS if tenant is None else quotas.MAX_WATCHERS
+        return own < most and len(self._watchers) < MAX_WATCHERS
 
-    async def _sit(
-        self, pool: str, kind: Set, seat: Waiter, seconds: float, tenant: str | None, told: int
+    async def _wait_watched(
+        self, pool: str, kind: Set, waiter: Waiter, seconds: float, tenant: str | None, changes: int
     ) -> bool:
-        room = self._rooms.setdefault(pool, PoolWatcher(self._backend, pool, tenant))
-        room.enter(kind, seat)
+        watcher = self._watchers.setdefault(pool, PoolWatcher(self._backend, pool, tenant))
+        watcher.add(kind, waiter)
         try:
-            if told != self._told:
-                await self._threads.run_for(tenant, room.check, kind, seat)
+            if changes != self._changes:
+                await self._threads.run_for(tenant, watcher.check, kind, waiter)
             async with asyncio.timeout(seconds):
-                return await seat.future
+                return await waiter.future
         except TimeoutError:
             return False
         finally:
-            room.leave(kind, seat)
-            if room.is_empty():
-                self._rooms.pop(pool, None)
+            watcher.remove(kind, waiter)
+            if watcher.is_empty():
+                self._watchers.pop(pool, None)
 
-    async def _look_outside(
+    async def _wait_unwatched(
         self, pool: str, ref: WorkerRef | None, end: float, tenant: str | None
     ) -> bool | None:
-        """Look, then wait a while without a room: what to answer, or None to go on."""
-        seat = Waiter(ref)
-        self._outside.setdefault(pool, {})[seat] = None
+        """Look, then wait a while without a watcher: what to answer, or None to go on."""
+        waiter = Waiter(ref)
+        self._unwatched.setdefault(pool, {})[waiter] = None
         try:
             found: bool | None = await self._threads.run_for(tenant, self._look, pool, ref)
             left = end - asyncio.get_running_loop().time()
             if found is not None or left <= 0 or self._is_closed:
                 return found is True
             async with asyncio.timeout(min(left, LOOK_AGAIN_SECONDS)):
-                await seat.future
+                await waiter.future
         except TimeoutError:
             pass
         finally:
-            self._outside[pool].pop(seat)
-            if not self._outside[pool]:
-                del self._outside[pool]
+            self._unwatched[pool].pop(waiter)
+            if not self._unwatched[pool]:
+                del self._unwatched[pool]
         return None
 
     def _look(self, pool: str, ref: WorkerRef | None) -> bool | None:
@@ -143,35 +143,35 @@ class LongPolls:
 
     def changed(self, pool: str) -> None:
         """Something happened to the pool's items: do not pause, look."""
-        room = self._rooms.get(pool)
-        if room is not None:
-            room.look()
-        for seat in list(self._outside.get(pool, ())):
-            seat.wake(True)
+        watcher = self._watchers.get(pool)
+        if watcher is not None:
+            watcher.look()
+        for waiter in list(self._unwatched.get(pool, ())):
+            waiter.wake(True)
 
-    def told(self, worker_id: str) -> None:
+    def worker_changed(self, worker_id: str) -> None:
         """Something happened to this worker: it may have to leave. Blocks; for a thread."""
-        self._told += 1
-        for room in list(self._rooms.values()):
-            for kind, seat in room.seats():
-                if seat.ref is not None and seat.ref.worker_id == worker_id:
-                    room.check(kind, seat)
-        for seats in list(self._outside.values()):
-            for seat in list(seats):
-                if seat.ref is not None and seat.ref.worker_id == worker_id:
-                    seat.wake(True)
+        self._changes += 1
+        for watcher in list(self._watchers.values()):
+            for kind, waiter in watcher.waiters():
+                if waiter.ref is not None and waiter.ref.worker_id == worker_id:
+                    watcher.check(kind, waiter)
+        for waiters in list(self._unwatched.values()):
+            for waiter in list(waiters):
+                if waiter.ref is not None and waiter.ref.worker_id == worker_id:
+                    waiter.wake(True)
 
     def close(self) -> None:
         self._is_closed = True
-        for room in list(self._rooms.values()):
-            room.close()
-        for seats in list(self._outside.values()):
-            for seat in list(seats):
-                seat.wake(False)
+        for watcher in list(self._watchers.values()):
+            watcher.close()
+        for waiters in list(self._unwatched.values()):
+            for waiter in list(waiters):
+                waiter.wake(False)
 
 
 class PoolWatcher:
-    """Those who wait for one pool, and the thread that watches it for them."""
+    """The waiters of one pool, and the thread that watches it for them."""
 
     def __init__(self, backend: Backend, pool: str, tenant: str | None) -> None:
         self.pool = pool
@@ -183,20 +183,20 @@ class PoolWatcher:
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def enter(self, kind: Set, seat: Waiter) -> None:
+    def add(self, kind: Set, waiter: Waiter) -> None:
         with self._lock:
-            self._sets.setdefault(kind, {})[seat] = None
+            self._sets.setdefault(kind, {})[waiter] = None
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=self._watch, name=f"sprat-room-{self.pool}", daemon=True
+                    target=self._watch, name=f"sprat-watcher-{self.pool}", daemon=True
                 )
                 self._thread.start()
 
-    def leave(self, kind: Set, seat: Waiter) -> None:
+    def remove(self, kind: Set, waiter: Waiter) -> None:
         with self._lock:
-            seats = self._sets.get(kind, {})
-            seats.pop(seat, None)
-            if not seats:
+            waiters = self._sets.get(kind, {})
+            waiters.pop(waiter, None)
+            if not waiters:
                 self._sets.pop(kind, None)
 
     def is_empty(self) -> bool:
@@ -207,22 +207,22 @@ class PoolWatcher:
 
     def close(self) -> None:
         self._is_closed = True
-        for _, seat in self.seats():
-            seat.wake(False)
+        for _, waiter in self.waiters():
+            waiter.wake(False)
         self._look.set()
 
-    def seats(self) -> list[tuple[Set, Waiter]]:
+    def waiters(self) -> list[tuple[Set, Waiter]]:
         with self._lock:
-            return [(kind, seat) for kind, seats in self._sets.items() for seat in seats]
+            return [(kind, waiter) for kind, waiters in self._sets.items() for waiter in waiters]
 
-    def check(self, kind: Set, seat: Waiter) -> bool:
+    def check(self, kind: Set, waiter: Waiter) -> bool:
         """Wake a worker that has to leave; whether it had to."""
-        if seat.ref is None:
+        if waiter.ref is None:
             return False
-        if is_active(self._backend.worker(seat.ref.worker_id), seat.ref):
+        if is_active(self._backend.worker(waiter.ref.worker_id), waiter.ref):
             return False
-        self.leave(kind, seat)
-        seat.wake(False)
+        self.remove(kind, waiter)
+        waiter.wake(False)
         return True
 
     # -- the thread -------------------------------------------------------------------------
@@ -262,15 +262,15 @@ class PoolWatcher:
         """Wake those of one set, if the work is for them."""
         woken = 0
         with self._lock:
-            seats = list(self._sets.get(kind, ()))
-        while seats and woken < ready:
-            seat = seats.pop(0)
-            if not woken and not self._backend.wait(self.pool, seat.ref, 0.0):
-                if self.check(kind, seat):
+            waiters = list(self._sets.get(kind, ()))
+        while waiters and woken < ready:
+            waiter = waiters.pop(0)
+            if not woken and not self._backend.wait(self.pool, waiter.ref, 0.0):
+                if self.check(kind, waiter):
                     continue  # this one has left; ask for another
                 return 0
-            self.leave(kind, seat)
-            seat.wake(True)
+            self.remove(kind, waiter)
+            waiter.wake(True)
             woken += 1
         return woken
 
@@ -278,9 +278,9 @@ class PoolWatcher:
         which = model.WorkerFilter(status=model.TERMINATING)
         leaving = {worker.worker_id for worker in self._backend.workers(which)}
         if leaving:
-            for kind, seat in self.seats():
-                if seat.ref is not None and seat.ref.worker_id in leaving:
-                    self.check(kind, seat)
+            for kind, waiter in self.waiters():
+                if waiter.ref is not None and waiter.ref.worker_id in leaving:
+                    self.check(kind, waiter)
 
 
 def is_active(worker: model.WorkerRecord | None, ref: WorkerRef) -> bool:

@@ -59,7 +59,7 @@ def text(routes: Iterable[Route]) -> bytes:
 
 
 def _operation(route: Route, shapes: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
         "tags": [route.tag],
@@ -67,14 +67,14 @@ def _operation(route: Route, shapes: dict[int, Any], components: dict[str, Any])
         "responses": _responses(route, shapes),
     }
     if route.roles is None:
-        said["security"] = []
+        operation["security"] = []
     else:
-        said["x-roles"] = list(route.roles)
+        operation["x-roles"] = list(route.roles)
     if route.takes != "application/json":
-        said["requestBody"] = _content(route.takes, {"type": "string"}, route.example)
+        operation["requestBody"] = _content(route.takes, {"type": "string"}, route.example)
     elif route.body is not None:
-        said["requestBody"] = _content(route.takes, shapes[id(route.body)], route.example)
-    return said
+        operation["requestBody"] = _content(route.takes, shapes[id(route.body)], route.example)
+    return operation
 
 
 def _content(media_type: str, schema: Any, example: Any = None) -> dict[str, Any]:
@@ -107,10 +107,10 @@ def _responses(route: Route, shapes: dict[int, Any]) -> dict[str, Any]:
     found = {"200": good}
     if route.empty:
         found["204"] = {"description": "there is nothing"}
-    refusals = {*EVERYWHERE, *route.refusals}
+    statuses = {*EVERYWHERE, *route.errors}
     if route.roles is not None:
-        refusals |= {*WITH_A_KEY, 429}
+        statuses |= {*WITH_A_KEY, 429}
     error = {"application/json": {"schema": {"$ref": REFERENCE.format(name="Error")}}}
-    for status in sorted(refusals):
+    for status in sorted(statuses):
         found[str(status)] = {"description": MEANINGS[status], "content": error}
     return found

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sprat.core import jsontext, model
+import msgspec
+
+from sprat.core import model
 from sprat.core.errors import UnknownItem
 from sprat.store.backend import Backend
 
@@ -37,7 +39,7 @@ def page(
                 return texts, after
             raise
         for entry in found:
-            text = jsontext.dumps(show(entry)).encode()
+            text = msgspec.json.encode(show(entry))
             if texts and size + len(text) > MAX_PAGE_BYTES:
                 return texts, after
             texts.append(text)

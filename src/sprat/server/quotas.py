@@ -13,7 +13,7 @@ from sprat.core.errors import InvalidInput
 from sprat.server.http_error import HttpError
 from sprat.store.backend import Backend
 
-MAX_ROOMS = 32  # pools with a thread that watches them for waiting workers
+MAX_WATCHERS = 32  # pools with a thread that watches them for waiting workers
 MAX_POOLS = 1000
 MAX_ENDPOINTS = 500  # workers that the health monitor asks
 LOOK_SECONDS = 1.0  # between two looks for a pool that was not there
@@ -36,7 +36,7 @@ class KnownPools:
             self._look()
         return pool in self._names
 
-    def must_have_room(self, front: str, pool: str) -> None:
+    def must_accept(self, front: str, pool: str) -> None:
         """Refuse one more pool to a tenant that has as many as it may have. The names of its pools
         begin with `front`. Requests at the same moment may each add one."""
         if pool in self._names:
@@ -65,7 +65,7 @@ class UnderWay:
 
     @contextmanager
     def one(self, tenant: str | None) -> Iterator[None]:
-        """One more of this tenant while the block lasts, or a refusal."""
+        """One more of this tenant while the block lasts, or an HttpError."""
         if tenant is None:
             yield
             return

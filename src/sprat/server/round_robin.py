@@ -13,7 +13,7 @@ from sprat.store.backend import Backend
 KIND = "turns"
 TRIES = 20  # lost races in a row; then whoever was seen is good enough
 
-Turns = dict[str, int]
+Choices = dict[str, int]
 
 
 def choose(backend: Backend, worker_type: str, without: frozenset[str] = frozenset()) -> str | None:
@@ -23,9 +23,9 @@ def choose(backend: Backend, worker_type: str, without: frozenset[str] = frozens
         return None
     for _ in range(TRIES):
         document = backend.document(KIND, worker_type)
-        turns: Turns = {} if document is None else jsontext.loads(document.body)
-        chosen = min(ids, key=lambda worker_id: (turns.get(worker_id, 0), worker_id))
-        after = {**turns, chosen: max(turns.values(), default=0) + 1}
+        choices: Choices = {} if document is None else jsontext.loads(document.body)
+        chosen = min(ids, key=lambda worker_id: (choices.get(worker_id, 0), worker_id))
+        after = {**choices, chosen: max(choices.values(), default=0) + 1}
         kept = {one: after[one] for one in sorted(after, key=after.__getitem__)[-10_000:]}
         version = 0 if document is None else document.version
         if backend.put(KIND, worker_type, jsontext.dumps(kept), version, None):

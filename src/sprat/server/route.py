@@ -98,7 +98,7 @@ class Route(Record):
     body: Any = None  # the shape of the JSON body
     query: Any = None
     answer: Any = None  # the shape of the answer, None: no content, or another media type
-    refusals: tuple[int, ...] = ()  # besides those that every route has
+    errors: tuple[int, ...] = ()  # besides those that every route has
     media_type: str = "application/json"
     takes: str = "application/json"  # the body's media type; another one is read as a stream
     empty: bool = False  # whether the answer may be 204

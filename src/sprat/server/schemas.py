@@ -74,17 +74,6 @@ def of(hint: Any) -> Any:
     return hint
 
 
-def plain(value: Any) -> Any:
-    """A value with its records as dictionaries, ready for JSON. Records are tuples and come in
-    lists and tuples of the core's own; what users sent has neither."""
-    if isinstance(value, Record):
-        fields = zip(type(value)._names, value, strict=True)
-        return {name: plain(one) if isinstance(one, tuple) else one for name, one in fields}
-    if type(value) in (list, tuple):
-        return [plain(one) for one in value]
-    return value
-
-
 @cache
 def readers(verb: Callable[..., Any]) -> dict[str, Reader]:
     """For each parameter of a verb, what turns checked JSON into what the core uses."""

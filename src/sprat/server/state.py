@@ -38,7 +38,7 @@ class ServerState:
         self.keys = Keyring(backend)
         self.secrets = Secrets(backend)
         self.pools = quotas.KnownPools(backend)
-        self.lobby = LongPolls(backend, self.threads, self.pools)
+        self.long_polls = LongPolls(backend, self.threads, self.pools)
         self.scrapes = Scrapes()
         self.hosts = AllowList(options.lifecycle.probe_hosts)
         self._has_warned = options.lifecycle.is_in_vain  # at the start
@@ -75,11 +75,11 @@ class ServerState:
     def leave(self) -> None:
         """Begin to shut down: whoever waits goes home, new workers are sent away."""
         self.is_leaving = True
-        self.lobby.close()
+        self.long_polls.close()
 
     def added(self, pool: str) -> None:
         """Work became ready: whoever waits looks, and workers are started if we do so."""
-        self.lobby.changed(pool)
+        self.long_polls.changed(pool)
         if self.arrivals is not None:
             self.arrivals.came(pool)
 
@@ -115,7 +115,7 @@ class ServerState:
             try:
                 reaped = await self.threads.run(self.backend.reap, None, None)
                 for worker_id in reaped.workers:
-                    await self.threads.run(self.lobby.told, worker_id)
+                    await self.threads.run(self.long_polls.worker_changed, worker_id)
                 if reaped.released or reaped.expired:
                     for pool in await self.threads.run(self.backend.pools):
                         await self.threads.run(self.added, pool)

@@ -48,7 +48,7 @@ class TenantBackend(Backend):
         """As `pool_in`, for a verb that makes the pool if there is none."""
         name = self.pool_in(pool)
         if self._pools is not None:
-            self._pools.must_have_room(self._front, name)
+            self._pools.must_accept(self._front, name)
         return name
 
     def worker_in(self, worker_id: str) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from sprat.core import item_filter, jsontext, model, payload
 from sprat.core.errors import InvalidInput
 from sprat.store.backend import ClaimRef, WorkerRef
@@ -33,14 +35,25 @@ def item_id(value: Any) -> str:
     return payload.label(value, "item id") or ""
 
 
-def json_text(text: Any, what: str) -> str:
-    """JSON text that is what `payload.encode` would have made, give or take white space."""
+def json_text(text: str, what: str) -> str:
+    """The text as it came, if it is JSON that `payload.encode` could have made, give or take white
+    space. It is parsed once, and not written again; what does not pass so goes the longer way,
+    which takes text that only white space and escapes make too long, and says what is wrong."""
+    try:
+        encoded = text.encode()
+        if len(encoded) <= payload.MAX_BYTES:
+            value = msgspec.json.decode(encoded)
+            if encoded.count(b"[") + encoded.count(b"{") > payload.MAX_DEPTH:
+                payload.check_plain(value, payload.MAX_DEPTH)
+            return text
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        pass
     try:
         value = jsontext.loads(text)
     except (ValueError, RecursionError):
         raise InvalidInput(f"the {what} is not JSON text") from None
     payload.encode(value, what)
-    return str(text)
+    return text
 
 
 def _new_items(items: Any) -> tuple[model.NewItem, ...]:

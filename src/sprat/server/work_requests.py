@@ -90,7 +90,7 @@ def _register(call: RequestCall, worker_id: str, pool: str | None) -> model.Work
             lease_seconds=LEASE_SECONDS,
         )
     )
-    call.state.lobby.told(call.full_worker(worker_id))
+    call.state.long_polls.worker_changed(call.full_worker(worker_id))
     return worker
 
 

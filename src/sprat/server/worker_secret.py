@@ -29,8 +29,8 @@ class Secrets:
 
     def of(self, worker_id: str, incarnation: int) -> str:
         """`INCARNATION.PROOF`."""
-        said = f"{incarnation}.{worker_id}".encode()
-        proof = hmac.new(self._secret_key(), said, hashlib.sha256).digest()
+        message = f"{incarnation}.{worker_id}".encode()
+        proof = hmac.new(self._secret_key(), message, hashlib.sha256).digest()
         return f"{incarnation}.{base64.urlsafe_b64encode(proof).decode().rstrip('=')}"
 
     def proven(self, worker_id: str, secret: str) -> int | None:

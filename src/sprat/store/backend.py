@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # The version of the verbs over HTTP, sent in the header `sprat-protocol`. A worker of
 # version 1 sends no header; it would run the pool's function for jobs of every task.
 PROTOCOL = "2"
+# Not served: a transaction or a file descriptor does not travel; a file is compacted where it is.
+LOCAL_VERBS = frozenset(("close", "push_joined", "settle_joined", "compact", "cancel_bell"))
 NO_JOINING = "only a PostgreSQL store can join a transaction of yours: leave connection= out"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from sprat.core.coroutines import outcome
 from sprat.core.errors import InvalidInput, JobError, SpratError
 
 TYPE_CHECKING = False
@@ -89,8 +90,6 @@ def call(function: Any, job: Job) -> Any:
     if not hasattr(result, "__await__"):
         return result
     import asyncio
-
-    from sprat.core.coroutines import outcome
 
     try:
         return outcome(result)

@@ -13,6 +13,7 @@ import msgspec
 
 from sprat.core import jsontext, model, payload
 from sprat.core.errors import InvalidInput
+from sprat.core.record import plain
 from sprat.server import audit, auth, schemas, verb_checks, views
 from sprat.server.roles import CONTROLLER, VIEWER, WORKER
 from sprat.server.route import RequestCall, Table
@@ -124,7 +125,7 @@ class Drained(msgspec.Struct, kw_only=True):
     roles=(WORKER,),
     body=ExchangeRequest,
     answer=Exchanged,
-    refusals=(404,),
+    errors=(404,),
     limited=False,
     example={
         "worker_id": "w1",
@@ -147,7 +148,7 @@ async def exchange(call: RequestCall) -> Any:
     roles=(WORKER,),
     body=Claim,
     answer=Exchanged,
-    refusals=(404,),
+    errors=(404,),
     example={"worker_id": "w1", "wait_seconds": 20},
 )
 async def claim(call: RequestCall) -> Any:
@@ -161,7 +162,7 @@ async def claim(call: RequestCall) -> Any:
     roles=(WORKER,),
     body=Settlements,
     answer=Exchanged,
-    refusals=(404,),
+    errors=(404,),
     limited=False,
     example={"settlements": [{"id": "018f", "token": "5d41", "result": {"pages": 12}}]},
 )
@@ -170,7 +171,7 @@ async def settle(call: RequestCall) -> Any:
     pool = payload.pool_name(call.path["pool"])
     settlements = tuple(_settlement(one) for one in call.body.settlements)
     answer = await call.run(call.backend.exchange, pool, settlements=settlements)
-    call.state.lobby.changed(call.full_pool(pool))
+    call.state.long_polls.changed(call.full_pool(pool))
     return {"settled": list(answer.settled), "jobs": []}
 
 
@@ -180,7 +181,7 @@ async def settle(call: RequestCall) -> Any:
     roles=(WORKER,),
     body=Progress,
     answer=StillHeld,
-    refusals=(404,),
+    errors=(404,),
     limited=False,
     example={"token": "5d41", "progress": 0.5, "note": "page 6 of 12"},
 )
@@ -220,7 +221,7 @@ async def register_polling_worker(call: RequestCall) -> Any:
     roles=(WORKER,),
     body=Beat,
     answer=schemas.of_record(model.Heartbeat),
-    refusals=(404,),
+    errors=(404,),
     limited=False,
     example={"holding": [{"id": "018f", "token": "5d41"}]},
 )
@@ -234,7 +235,7 @@ async def heartbeat(call: RequestCall) -> Any:
     "/api/v1/workers/{worker_id}/drain",
     roles=(CONTROLLER,),
     answer=Drained,
-    refusals=(404,),
+    errors=(404,),
 )
 async def drain_worker(call: RequestCall) -> Any:
     """Let a worker finish its job and leave."""
@@ -258,7 +259,7 @@ async def list_pool_workers(call: RequestCall) -> Any:
     )
     found = {one.worker_id: one for one in await call.run(call.backend.workers, which)}
     ids, following = views.after(sorted(found), asked)
-    return {"workers": [schemas.plain(found[one]) for one in ids], "next": following}
+    return {"workers": [plain(found[one]) for one in ids], "next": following}
 
 
 # -- steps --------------------------------------------------------------------------------------
@@ -275,11 +276,11 @@ async def _claim(call: RequestCall, count: int, settlements: tuple[model.Settlem
     exchange = call.backend.exchange
     answer = await call.run(exchange, pool, ref, settlements=settlements, claim=count)
     if settlements:
-        call.state.lobby.changed(call.full_pool(pool))
+        call.state.long_polls.changed(call.full_pool(pool))
     settled = list(answer.settled)
     while count and not answer.items and (left := end - loop.time()) > 0:
         lobby_ref = ref.replace(worker_id=full)
-        if not await call.state.lobby.wait(
+        if not await call.state.long_polls.wait(
             call.full_pool(pool), lobby_ref, left, call.caller.tenant
         ):
             break
@@ -314,9 +315,9 @@ def _register(call: RequestCall) -> Any:
     )
     made = call.backend.register(registration)
     full = call.full_worker(made.worker_id)
-    call.state.lobby.told(full)
+    call.state.long_polls.worker_changed(full)
     secret = call.state.secrets.of(full, made.incarnation)
-    return {"worker": schemas.plain(made), "secret": secret}
+    return {"worker": plain(made), "secret": secret}
 
 
 def _beat(call: RequestCall) -> Any:
@@ -324,14 +325,14 @@ def _beat(call: RequestCall) -> Any:
     ref = call.speaks_for(WorkerRef(worker_id=payload.worker_id(call.path["worker_id"])))
     holding = [ClaimRef(item_id=one.id, token=one.token) for one in asked.holding]
     metadata = payload.metadata(asked.metadata) if asked.metadata else None
-    return schemas.plain(call.backend.heartbeat(ref, metadata, holding))
+    return plain(call.backend.heartbeat(ref, metadata, holding))
 
 
 def _drain(call: RequestCall) -> bool:
     worker_id = payload.worker_id(call.path["worker_id"])
-    told = call.backend.update_status(
+    is_changed = call.backend.update_status(
         WorkerRef(worker_id=worker_id), model.TERMINATING, reason=f"drained by {call.caller.key_id}"
     )
-    audit.note(call.backend, call.caller, "drain", worker_id, answer=told)
-    call.state.lobby.told(call.full_worker(worker_id))
-    return told
+    audit.note(call.backend, call.caller, "drain", worker_id, answer=is_changed)
+    call.state.long_polls.worker_changed(call.full_worker(worker_id))
+    return is_changed

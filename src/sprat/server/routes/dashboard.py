@@ -30,7 +30,7 @@ async def get_dashboard(call: RequestCall) -> Any:
     return _file("page.html")
 
 
-@table("GET", "/dashboard/{file}", roles=None, media_type="text/*", refusals=(404,), limited=False)
+@table("GET", "/dashboard/{file}", roles=None, media_type="text/*", errors=(404,), limited=False)
 async def get_dashboard_file(call: RequestCall) -> Any:
     """A part of the dashboard."""
     if call.path["file"] not in FILES:

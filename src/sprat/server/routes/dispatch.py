@@ -47,7 +47,7 @@ class Dispatched(msgspec.Struct, kw_only=True):
     roles=(PUSHER, CONTROLLER),
     body=Wanted,
     answer=RegisteredWorker,
-    refusals=(404,),
+    errors=(404,),
     example={"worker_type": "backtesting"},
 )
 async def select_worker(call: RequestCall) -> Any:
@@ -67,7 +67,7 @@ async def select_worker(call: RequestCall) -> Any:
     roles=(PUSHER,),
     body=Operation,
     answer=Dispatched,
-    refusals=(404,),
+    errors=(404,),
     example={
         "worker_type": "backtesting",
         "path": "/backtests/start",

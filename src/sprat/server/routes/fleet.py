@@ -108,7 +108,7 @@ async def register_worker(call: RequestCall) -> Any:
     "/api/v1/workers/deregister/{worker_id}",
     roles=(WORKER, CONTROLLER),
     answer=Deregistered,
-    refusals=(404,),
+    errors=(404,),
     limited=False,
 )
 async def deregister_worker(call: RequestCall) -> Any:
@@ -133,7 +133,7 @@ async def list_workers(call: RequestCall) -> Any:
     "/api/v1/workers/{worker_id}",
     roles=(VIEWER, CONTROLLER, WORKER),
     answer=RegisteredWorker,
-    refusals=(404,),
+    errors=(404,),
 )
 async def get_worker(call: RequestCall) -> Any:
     """One worker."""
@@ -165,7 +165,7 @@ def _register(call: RequestCall) -> Any:
     made = _made(call, worker_id, current)
     call.state.endpoint_came()
     full = call.full_worker(worker_id)
-    call.state.lobby.told(full)
+    call.state.long_polls.worker_changed(full)
     return {
         "registered": True,
         "worker_id": worker_id,
@@ -196,7 +196,7 @@ def _made(
         endpoint_workers.refresh(call.backend, current, facts, may_end)
         return call.backend.worker(worker_id) or current
     if call.caller.tenant is not None:
-        _must_have_room(call, worker_id)
+        _must_accept(call, worker_id)
     registration = model.WorkerRegistration(
         worker_id=worker_id,
         pool_id=asked.worker_type,
@@ -206,7 +206,7 @@ def _made(
     return endpoint_workers.register(call.backend, registration, asked.endpoint_url, may_end)
 
 
-def _must_have_room(call: RequestCall, worker_id: str) -> None:
+def _must_accept(call: RequestCall, worker_id: str) -> None:
     """Refuse one more endpoint to a tenant that has as many as it may have."""
     others = [
         one
@@ -255,7 +255,7 @@ def _deregister(call: RequestCall) -> Any:
         raise UnknownWorker(f"there is no worker {worker_id!r}")
     if not is_itself:
         audit.note(call.backend, call.caller, "deregister", worker_id)
-    call.state.lobby.told(call.full_worker(worker_id))
+    call.state.long_polls.worker_changed(call.full_worker(worker_id))
     return {"deregistered": True}
 
 

@@ -99,7 +99,7 @@ _line = msgspec.json.Decoder(NewJob)
     roles=(PUSHER,),
     body=NewJob,
     answer=Pushed,
-    refusals=(404, 409),
+    errors=(404, 409),
     example=EXAMPLE,
 )
 async def push_job(call: RequestCall) -> Any:
@@ -114,7 +114,7 @@ async def push_job(call: RequestCall) -> Any:
     roles=(PUSHER,),
     body=Bulk,
     answer=PushedMany,
-    refusals=(404, 409),
+    errors=(404, 409),
     example={"jobs": [EXAMPLE, {"data": 2}]},
 )
 async def push_jobs(call: RequestCall) -> Any:
@@ -128,7 +128,7 @@ async def push_jobs(call: RequestCall) -> Any:
     roles=(PUSHER,),
     takes="application/x-ndjson",
     answer=Streamed,
-    refusals=(404, 409),
+    errors=(404, 409),
     example='{"data": 1}\n{"data": 2, "priority": 3}\n',
 )
 async def stream_jobs(call: RequestCall) -> Any:
@@ -157,19 +157,19 @@ async def stream_jobs(call: RequestCall) -> Any:
     roles=(PUSHER, VIEWER),
     query=JobsPage,
     answer=views.Jobs,
-    refusals=(404,),
+    errors=(404,),
 )
 async def list_jobs(call: RequestCall) -> Any:
     """Jobs in order of arrival, or newest first, page by page; filters are by status, error, key,
     tenant and age. With a filter, and at 8 MiB, a page ends before it has `limit` jobs."""
     asked = call.query
-    wanted = _wanted(asked, asked.status, newest=asked.newest)
+    which = _filter(asked, asked.status, newest=asked.newest)
     pool = payload.pool_name(call.path["pool"])
     cursor = payload.label(asked.after, "cursor")
-    if item_filter.is_plain(wanted):
-        read = pages.items(call.backend, pool, wanted.status)
+    if item_filter.is_plain(which):
+        read = pages.items(call.backend, pool, which.status)
     else:
-        read = pages.finds(call.backend, pool, wanted)
+        read = pages.finds(call.backend, pool, which)
     texts, following = await call.run(pages.page, read, asked.limit, cursor, views.job)
     ends = jsontext.dumps({"next": following}).encode()
     return Response(body=b'{"jobs":' + pages.listed(texts) + b"," + ends[1:])
@@ -180,7 +180,7 @@ async def list_jobs(call: RequestCall) -> Any:
     "/api/v1/pools/{pool}/jobs/{job_id}",
     roles=(PUSHER, VIEWER),
     answer=views.JobView,
-    refusals=(404,),
+    errors=(404,),
 )
 async def get_job(call: RequestCall) -> Any:
     """One job with its result or its error."""
@@ -196,7 +196,7 @@ async def get_job(call: RequestCall) -> Any:
     roles=(PUSHER,),
     body=Chosen,
     answer=Changed,
-    refusals=(404,),
+    errors=(404,),
     example={"ids": ["018f6a0e4b7d3c0f9a8b7c6d5e4f"]},
 )
 async def cancel_jobs(call: RequestCall) -> Any:
@@ -211,7 +211,7 @@ async def cancel_jobs(call: RequestCall) -> Any:
     roles=(PUSHER,),
     body=Chosen,
     answer=Changed,
-    refusals=(404,),
+    errors=(404,),
     example={"ids": ["018f6a0e4b7d3c0f9a8b7c6d5e4f"]},
 )
 async def requeue_jobs(call: RequestCall) -> Any:
@@ -235,17 +235,17 @@ def _change(call: RequestCall, verb: Any, act: str, status: str) -> Any:
 def _chosen(call: RequestCall, pool: str, status: str) -> tuple[tuple[str, ...], str | None]:
     """The ids of the jobs that are meant, and where to go on."""
     asked = call.body
-    wanted = _wanted(asked, asked.status)
-    if (asked.ids is None) == (wanted == model.ItemFilter()):
+    which = _filter(asked, asked.status)
+    if (asked.ids is None) == (which == model.ItemFilter()):
         raise InvalidInput("name jobs by their ids, or by a filter: one of the two")
     if asked.ids is not None:
         return tuple(dict.fromkeys(payload.label(one, "job id") or "" for one in asked.ids)), None
-    wanted = _wanted(asked, asked.status or status)
-    read = pages.finds(call.backend, pool, wanted)
+    which = _filter(asked, asked.status or status)
+    read = pages.finds(call.backend, pool, which)
     return pages.ids(read, STEP, payload.label(asked.after, "cursor"))
 
 
-def _wanted(asked: Any, status: str | None, *, newest: bool = False) -> model.ItemFilter:
+def _filter(asked: Any, status: str | None, *, newest: bool = False) -> model.ItemFilter:
     return item_filter.which(
         status,
         error=asked.error,

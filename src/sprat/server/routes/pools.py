@@ -9,8 +9,8 @@ import msgspec
 from sprat.config import settings
 from sprat.core import jsontext, model, payload
 from sprat.core.errors import InvalidInput
-from sprat.server import audit, schemas, views
-from sprat.server import desired_replicas as wanted
+from sprat.core.record import plain
+from sprat.server import audit, desired_replicas, schemas, views
 from sprat.server.http_error import HttpError, not_found
 from sprat.server.roles import ADMIN, CONTROLLER, ROLES, VIEWER
 from sprat.server.route import RequestCall, Table
@@ -113,7 +113,7 @@ async def list_pools(call: RequestCall) -> Any:
     return {"pools": names, "next": following}
 
 
-@table("GET", "/api/v1/pools/{pool}", roles=(VIEWER, CONTROLLER), answer=PoolView, refusals=(404,))
+@table("GET", "/api/v1/pools/{pool}", roles=(VIEWER, CONTROLLER), answer=PoolView, errors=(404,))
 async def get_pool(call: RequestCall) -> Any:
     """One pool: settings, counts, workers."""
     return await call.run(_look, call.backend, _pool(call))
@@ -132,14 +132,14 @@ def _look(backend: Any, name: str) -> Any:
         "pause_reason": state.pause_reason,
         "parked": dict(seen.parked),
         "version": state.version,
-        "settings": schemas.plain(state.settings),
-        "counts": schemas.plain(seen.counts),
+        "settings": plain(state.settings),
+        "counts": plain(seen.counts),
         "workers": {**fleet, "idle": seen.idle},
         "oldest_ready_seconds": seen.oldest_ready_seconds,
     }
 
 
-@table("DELETE", "/api/v1/pools/{pool}", roles=(ADMIN,), answer=Deleted, refusals=(404, 409))
+@table("DELETE", "/api/v1/pools/{pool}", roles=(ADMIN,), answer=Deleted, errors=(404, 409))
 async def delete_pool(call: RequestCall) -> Any:
     """Delete a pool with its settings, finished jobs and statistics. Refused (409) while it has
     unfinished jobs or live workers."""
@@ -160,7 +160,7 @@ def _delete(call: RequestCall) -> bool:
     roles=(ADMIN,),
     body=SettingsView,
     answer=Version,
-    refusals=(409,),
+    errors=(409,),
     example={"settings": {"max_workers": 20}},
 )
 async def change_settings(call: RequestCall) -> Any:
@@ -169,16 +169,16 @@ async def change_settings(call: RequestCall) -> Any:
 
 
 def _configure(call: RequestCall) -> int:
-    pool, wanted = _pool(call), call.body
+    pool, change = _pool(call), call.body
     for _ in range(10):
         state = call.backend.pool_state(pool)
-        after = settings.changed(state.settings, wanted.settings)
-        expected = state.version if wanted.if_version is None else wanted.if_version
+        after = settings.changed(state.settings, change.settings)
+        expected = state.version if change.if_version is None else change.if_version
         if call.backend.configure(pool, jsontext.dumps(after.as_dict()), expected):
-            audit.note(call.backend, call.caller, "configure", pool, names=list(wanted.settings))
-            call.state.lobby.changed(call.full_pool(pool))
+            audit.note(call.backend, call.caller, "configure", pool, names=list(change.settings))
+            call.state.long_polls.changed(call.full_pool(pool))
             return expected + 1
-        if wanted.if_version is not None:
+        if change.if_version is not None:
             break
     raise HttpError(409, "changed", "somebody else changed the settings: read them again")
 
@@ -227,7 +227,7 @@ async def list_decisions(call: RequestCall) -> Any:
     found = await call.run(call.backend.decisions, _pool(call), group, most)
     older = [one for one in found if asked.before is None or one.version < asked.before]
     shown, more = views.cut(older, asked.limit)
-    return {"decisions": schemas.plain(shown), "next": shown[-1].version if more else None}
+    return {"decisions": plain(shown), "next": shown[-1].version if more else None}
 
 
 @table(
@@ -236,12 +236,12 @@ async def list_decisions(call: RequestCall) -> Any:
     roles=(VIEWER, CONTROLLER),
     query=OfGroup,
     answer=Desired,
-    refusals=(404,),
+    errors=(404,),
 )
 async def get_desired(call: RequestCall) -> Any:
     """How many workers the pool's policy wants now, for KEDA and its like; nothing is recorded."""
     group = payload.label(call.query.group, "group")
-    made = await call.run(wanted.decision, call.backend, _pool(call), group)
+    made = await call.run(desired_replicas.decision, call.backend, _pool(call), group)
     return {name: getattr(made, name) for name in Desired.__struct_fields__}
 
 
@@ -254,7 +254,7 @@ async def get_desired(call: RequestCall) -> Any:
 )
 async def get_stats(call: RequestCall) -> Any:
     """What happened in the last seconds: flows, waits and run times."""
-    return schemas.plain(await call.run(call.backend.stats, _pool(call), call.query.seconds))
+    return plain(await call.run(call.backend.stats, _pool(call), call.query.seconds))
 
 
 @table(
@@ -269,4 +269,4 @@ async def get_history(call: RequestCall) -> Any:
     if call.query.seconds > 35 * 86400:
         raise InvalidInput("history goes back 35 days")
     found = await call.run(call.backend.history, _pool(call), call.query.seconds)
-    return {"buckets": schemas.plain(found)}
+    return {"buckets": plain(found)}

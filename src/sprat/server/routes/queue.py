@@ -102,7 +102,7 @@ async def queue_metrics(call: RequestCall) -> Any:
     "/scale-sets/{tenant_id}/{machine_group}/config",
     roles=(CONTROLLER, VIEWER),
     answer=ScaleSetConfig,
-    refusals=(404,),
+    errors=(404,),
 )
 async def get_scale_set(call: RequestCall) -> Any:
     """The central defaults of a scale set."""
@@ -120,18 +120,18 @@ async def get_scale_set(call: RequestCall) -> Any:
     roles=(ADMIN,),
     body=ScaleSetConfig,
     answer=ScaleSetConfig,
-    refusals=(404,),
+    errors=(404,),
     example={"min_replicas": 0, "max_replicas": 50, "target_pending_per_worker": 2.0},
 )
 async def put_scale_set(call: RequestCall) -> Any:
     """Set the central defaults of a scale set."""
     store, name = _scale_set(call)
-    wanted = msgspec.to_builtins(call.body)
+    limits = msgspec.to_builtins(call.body)
     if call.body.min_replicas > call.body.max_replicas:
         raise InvalidInput("min_replicas is more than max_replicas")
-    await call.run(store.put, SCALE_SET, name, jsontext.dumps(wanted), None, None)
-    await call.run(audit.note, call.backend, call.caller, "scale_set", name, **wanted)
-    return wanted
+    await call.run(store.put, SCALE_SET, name, jsontext.dumps(limits), None, None)
+    await call.run(audit.note, call.backend, call.caller, "scale_set", name, **limits)
+    return limits
 
 
 @table(
@@ -141,7 +141,7 @@ async def put_scale_set(call: RequestCall) -> Any:
     body=WorkRequest,
     answer=WorkGrant,
     empty=True,
-    refusals=(404, 409),
+    errors=(404, 409),
     example={"worker_id": "pod-7f9c", "machine_group": "gpu", "wait_seconds": 20},
 )
 async def request_work(call: RequestCall) -> Any:
@@ -164,7 +164,7 @@ async def request_work(call: RequestCall) -> Any:
         "checkpoint": item.checkpoint,
         "secret": secret,
     }
-    return Response(body=jsontext.dumps(body).encode(), headers=headers)
+    return Response(body=msgspec.json.encode(body), headers=headers)
 
 
 @table(
@@ -173,7 +173,7 @@ async def request_work(call: RequestCall) -> Any:
     roles=(WORKER,),
     body=WorkResult,
     answer=Accepted,
-    refusals=(404,),
+    errors=(404,),
     limited=False,
     example={"work_id": "018f", "token": "5d41", "status": "completed", "result": {"rows": 12}},
 )
@@ -238,7 +238,7 @@ async def _one_item(
 async def _waited(call: RequestCall, ref: WorkerRef, seconds: float) -> bool:
     """Whether to look for work again; a worker that named no pool looks each second."""
     if call.body.pool:
-        return await call.state.lobby.wait(
+        return await call.state.long_polls.wait(
             call.full_pool(call.body.pool), ref, seconds, call.caller.tenant
         )
     await asyncio.sleep(min(seconds, LOOK_SECONDS))
@@ -252,5 +252,5 @@ def _report(call: RequestCall) -> bool:
     )
     item = call.backend.item(ended.item_id)
     settled = outcomes.settle(call.backend, item, ended)
-    call.state.lobby.changed(call.full_pool(item.pool))
+    call.state.long_polls.changed(call.full_pool(item.pool))
     return settled

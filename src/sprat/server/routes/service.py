@@ -9,11 +9,11 @@ import msgspec
 
 from sprat import __version__
 from sprat.core.errors import StoreError
+from sprat.core.record import plain
 from sprat.server import audit, views
 from sprat.server.http_error import of_error
 from sprat.server.roles import ADMIN, CONTROLLER, VIEWER
 from sprat.server.route import RequestCall, Response, Table
-from sprat.server.schemas import plain
 
 table = Table("service")
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from sprat.core import jsontext, model
+from sprat.core.record import plain
 from sprat.server import audit, auth, open_documents, pages, schemas, tenancy, verb_checks
 from sprat.server.http_error import HttpError
 from sprat.server.roles import ADMIN, CONTROLLER, PUSHER, ROLES, VIEWER, WORKER
@@ -63,8 +64,6 @@ WHO: dict[str, tuple[str, ...]] = {
     "take": (ADMIN,),
     "describe": ROLES,
 }
-# A transaction does not travel, nor does a file descriptor; a file is compacted where it is.
-NOT_SERVED = {"close", "push_joined", "settle_joined", "compact", "cancel_bell"}
 # GLOBAL_QPS_LIMIT does not count what keeps running work going; of `exchange`, the claim counts.
 UNLIMITED = {"exchange", "save", "heartbeat", "keep_alive", "touch", "lost", "update_status"}
 # For the audit log: which argument says what was changed. `put` and `update_status` have rules.
@@ -105,7 +104,7 @@ def routes() -> list[Route]:
             roles=(WORKER,),
             body=Recover,
             answer=msgspec.defstruct("RecoverAnswer", [("answer", schemas.Whole)]),
-            refusals=(404,),
+            errors=(404,),
         )
     ]
 
@@ -128,13 +127,13 @@ def _route(name: str) -> Route:
         roles=WHO[name],
         body=schemas.of_verb(verb),
         answer=msgspec.defstruct(f"{title}Answer", fields),
-        refusals=(404, 409),
+        errors=(404, 409),
         limited=name not in UNLIMITED,
     )
 
 
 class _Verb:
-    """Checks the arguments, calls the verb, and lets those know who wait for what it changed."""
+    """Checks the arguments, calls the verb, and wakes the long polls that wait for its effect."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -158,14 +157,14 @@ class _Verb:
         if self.name == "push":
             default_tenant_limit.before_push(call.backend, **arguments, tenant=call.caller.tenant)
         answer = getattr(call.backend, self.name)(**arguments)
-        _tell(call, self.name, arguments, answer)
+        _notify(call, self.name, arguments, answer)
         if (subject := _subject(call, self.name, arguments)) is not None:
             audit.note(call.backend, call.caller, self.name, subject, answer=answer)
-        told = {"answer": schemas.plain(_for_eyes_of(call, self.name, answer))}
+        reply = {"answer": plain(_for_eyes_of(call, self.name, answer))}
         if self.name == "register":
             worker_id = call.full_worker(answer.worker_id)
-            told["secret"] = call.state.secrets.of(worker_id, answer.incarnation)
-        return told
+            reply["secret"] = call.state.secrets.of(worker_id, answer.incarnation)
+        return reply
 
 
 def _subject(call: RequestCall, name: str, arguments: dict[str, Any]) -> str | None:
@@ -211,7 +210,7 @@ def _page(call: RequestCall, name: str, arguments: dict[str, Any]) -> Response:
     read = PAGED[name](call.backend, **arguments)
 
     def show(entry: Any) -> Any:
-        return schemas.plain(_for_eyes_of(call, "item", entry))
+        return plain(_for_eyes_of(call, "item", entry))
 
     cursor = "name" if name == "documents" else "id"
     texts, following = pages.page(read, limit, after, show, cursor=cursor)
@@ -234,22 +233,22 @@ def _for_eyes_of(call: RequestCall, name: str, answer: Any) -> Any:
     return answer.replace(token=None) if isinstance(answer, model.WorkItem) else answer
 
 
-def _tell(call: RequestCall, name: str, arguments: dict[str, Any], answer: Any) -> None:
-    lobby = call.state.lobby
+def _notify(call: RequestCall, name: str, arguments: dict[str, Any], answer: Any) -> None:
+    long_polls = call.state.long_polls
     if name in ADDING:
         call.state.added(call.full_pool(arguments["pool"]))
     elif name in WAKING:
-        lobby.changed(call.full_pool(arguments["pool"]))
+        long_polls.changed(call.full_pool(arguments["pool"]))
     elif name in ("update_status", "register"):
-        lobby.told(call.full_worker(arguments["worker"].worker_id))
+        long_polls.worker_changed(call.full_worker(arguments["worker"].worker_id))
         if name == "register" and arguments["worker"].tasks and answer.pool_id is not None:
-            lobby.changed(call.full_pool(answer.pool_id))  # parked items may be ready
+            long_polls.changed(call.full_pool(answer.pool_id))  # parked items may be ready
     elif name == "reap":
         for worker_id in answer.workers:
-            lobby.told(call.full_worker(worker_id))
+            long_polls.worker_changed(call.full_worker(worker_id))
     elif name == "record" and answer is not None:
         for worker_id in answer.drained:
-            lobby.told(call.full_worker(worker_id))
+            long_polls.worker_changed(call.full_worker(worker_id))
 
 
 async def _wait(call: RequestCall) -> Any:
@@ -260,7 +259,7 @@ async def _wait(call: RequestCall) -> Any:
         worker = worker.replace(worker_id=full)
     seconds = min(arguments["seconds"], call.state.options.max_wait_seconds)
     pool = call.full_pool(arguments["pool"])
-    return {"answer": await call.state.lobby.wait(pool, worker, seconds, call.caller.tenant)}
+    return {"answer": await call.state.long_polls.wait(pool, worker, seconds, call.caller.tenant)}
 
 
 async def _recover(call: RequestCall) -> Any:

@@ -132,14 +132,14 @@ def loaded(body: bytes) -> Any:
 
 def error(where: str, status: int, headers: dict[str, str], body: bytes) -> errors.SpratError:
     """What an answer that is no success stands for."""
-    told = loaded(body)
-    if not isinstance(told, dict) or "message" not in told:
+    reply = loaded(body)
+    if not isinstance(reply, dict) or "message" not in reply:
         return not_ours(where, status, headers)
-    message = str(told["message"])
+    message = str(reply["message"])
     if status in (401, 403):
         return errors.InvalidInput(f"{message} (SPRAT_API_KEY)")
     usual = errors.StoreUnavailable if status == 429 or status >= 500 else errors.InvalidInput
-    return KINDS.get(str(told.get("error")), usual)(message)
+    return KINDS.get(str(reply.get("error")), usual)(message)
 
 
 def not_ours(where: str, status: int, headers: dict[str, str]) -> errors.SpratError:

@@ -1,8 +1,10 @@
 """HttpBackend: the verbs of `sprat.store.backend`, each one request to an orchestrator.
 
-A worker that registered through this object gets a secret that goes with its later requests. What
-is lost on the way is sent again, for every verb may be repeated; only a claim whose answer was lost
-needs a step more: what was claimed without our knowing is handed back first (`recover`).
+A verb is sent with its arguments by name and answered as its annotation says; only verbs that need
+more than one request, or remember something, are written out. A worker that registered through this
+object gets a secret that goes with its later requests. A lost request is sent again, for every verb
+may be repeated. A claim whose answer was lost needs one more step: the items that it may have
+claimed are handed back first (`recover`).
 """
 
 from __future__ import annotations
@@ -11,16 +13,18 @@ import time
 
 from sprat.core import jsontext, model, payload
 from sprat.core.errors import StoreUnavailable, UnknownItem
-from sprat.store.backend import Backend, ClaimRef, WorkerRef
+from sprat.core.record import plain
+from sprat.store.backend import LOCAL_VERBS, Backend, ClaimRef, WorkerRef
 from sprat.store.http import records
 from sprat.store.http.address import ServerAddress
 from sprat.store.http.connection import Connections
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
+_SEQUENCES = (tuple, list)  # records are tuples
 ONE_WAIT_SECONDS = 20.0  # of one long poll; a longer wait asks again
 
 
@@ -35,20 +39,28 @@ class HttpBackend(Backend):
         # Claims whose answer never came: the server may hold items for the worker by now.
         self._unsure: set[tuple[str, WorkerRef | None]] = set()
 
-    def _call(self, verb: str, speaker: WorkerRef | None = None, /, **arguments: Any) -> Any:
-        """Call a verb; for a worker, `speaker`, with its secret."""
-        secret = self._secret(speaker)
-        body = jsontext.dumps(arguments)
-        return self._connections.call(f"/api/v1/store/{verb}", body, secret)["answer"]
+    def _call(self, verb: str, arguments: dict[str, Any], **options: Any) -> Any:
+        """The answer of a verb; a long list comes in several parts."""
+        reply = self._reply(verb, arguments, **options)
+        answer = reply["answer"]
+        while reply.get("next") is not None and len(answer) < arguments["limit"]:
+            left = arguments["limit"] - len(answer)
+            reply = self._reply(verb, {**arguments, "limit": left, "after": reply["next"]})
+            answer += reply["answer"]
+        return records.answer(verb, answer)
 
-    def _secret(self, speaker: WorkerRef | None) -> str | None:
-        return None if speaker is None else self._secrets.get(tuple(speaker))
+    def _reply(self, verb: str, arguments: dict[str, Any], **options: Any) -> Any:
+        """What the server sends for one request, which has the secret of a worker that speaks."""
+        worker = arguments.get("worker")
+        secret = self._secrets.get(tuple(worker)) if isinstance(worker, WorkerRef) else None
+        sent = {
+            name: plain(value) if isinstance(value, _SEQUENCES) else value
+            for name, value in arguments.items()
+        }
+        path = f"/api/v1/store/{verb}"
+        return self._connections.call(path, jsontext.dumps(sent), secret, **options)
 
-    # -- items ------------------------------------------------------------------------------
-
-    def push(self, pool: str, items: Sequence[model.NewItem]) -> list[str]:
-        ids: list[str] = self._call("push", pool=pool, items=[item.as_dict() for item in items])
-        return ids
+    # -- claims -----------------------------------------------------------------------------
 
     def exchange(
         self,
@@ -63,15 +75,15 @@ class HttpBackend(Backend):
         if len(settlements) > payload.MAX_IDS:
             first, rest = settlements[: payload.MAX_IDS], settlements[payload.MAX_IDS :]
             settled = self.exchange(pool, settlements=first).settled
-            answer = self.exchange(
+            second = self.exchange(
                 pool, worker, settlements=rest, start=start, claim=claim, announced=announced
             )
-            return answer.replace(settled=settled + answer.settled)
-        asked = {
+            return second.replace(settled=settled + second.settled)
+        arguments: dict[str, Any] = {
             "pool": pool,
-            "worker": None if worker is None else worker.as_dict(),
-            "settlements": [one.as_dict() for one in settlements],
-            "start": None if start is None else start.as_dict(),
+            "worker": worker,
+            "settlements": settlements,
+            "start": start,
             "claim": claim,
             "announced": announced,
         }
@@ -79,26 +91,22 @@ class HttpBackend(Backend):
             self._recover(pool, worker, 1)
             self._unsure.discard((pool, worker))
         try:
-            told = self._connections.call(
-                "/api/v1/store/exchange",
-                jsontext.dumps(asked),
-                self._secret(worker),
-                on_lost=lambda: self._recover(pool, worker, claim),
+            answer: model.Exchange = self._call(
+                "exchange", arguments, on_lost=lambda: self._recover(pool, worker, claim)
             )
         except StoreUnavailable:
             if claim:
                 self._unsure.add((pool, worker))
             raise
-        answer = records.exchange(told["answer"])
         self._note(None if worker is None else worker.worker_id, settlements, answer.items)
         return answer
 
     def _recover(self, pool: str, worker: WorkerRef | None, claim: int) -> None:
-        """The answer to a claim was lost: whatever it was, have it handed back."""
+        """The answer to a claim was lost: have its items handed back, whatever they are."""
         if worker is None or not claim:
             return
         known = list(self._held.get(worker.worker_id, ()))
-        self._call("recover", worker, pool=pool, worker=worker.as_dict(), known=known)
+        self._reply("recover", {"pool": pool, "worker": worker, "known": known})
 
     def _note(
         self,
@@ -113,235 +121,92 @@ class HttpBackend(Backend):
         if worker_id is not None and items:
             self._held.setdefault(worker_id, {}).update(dict.fromkeys(item.id for item in items))
 
-    def save(
-        self,
-        claim: ClaimRef,
-        *,
-        checkpoint: str | None = None,
-        progress: float | None = None,
-        note: str | None = None,
-    ) -> bool:
-        return bool(
-            self._call(
-                "save",
-                claim=claim.as_dict(),
-                checkpoint=checkpoint,
-                progress=progress,
-                note=note,
-            )
-        )
-
-    def release(self, pool: str, worker_id: str, started: Sequence[str] | None = None) -> int:
-        return int(self._call("release", pool=pool, worker_id=worker_id, started=started))
-
-    def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
-        return self._steer("cancel", pool, item_ids)
-
-    def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
-        return self._steer("requeue", pool, item_ids)
-
-    def _steer(self, verb: str, pool: str, item_ids: Sequence[str]) -> int:
-        parts = _in_parts(item_ids)
-        if len(parts) > 1:  # an unknown id in the second part must leave the first as it is
-            for item_id, found in zip(item_ids, self.pools_of(item_ids), strict=True):
-                if found is None:
-                    raise UnknownItem(f"the store has no item {item_id!r}")
-        return sum(int(self._call(verb, pool=pool, item_ids=ids)) for ids in parts)
-
-    def item(self, item_id: str) -> model.WorkItem:
-        return records.item(self._call("item", item_id=item_id))
-
-    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
-        return [
-            pool for some in _in_parts(item_ids) for pool in self._call("pools_of", item_ids=some)
-        ]
-
-    def items(
-        self, pool: str, status: str | None, limit: int, after: str | None
-    ) -> list[model.WorkItem]:
-        found = self._connections.listed("items", limit, after, pool=pool, status=status)
-        return [records.item(one) for one in found]
-
-    def find(
-        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
-    ) -> model.Found:
-        return records.found(
-            self._call("find", pool=pool, which=which.as_dict(), limit=limit, after=after)
-        )
-
-    def counts(self, pool: str) -> model.Counts:
-        return records.record(model.Counts, self._call("counts", pool=pool))
-
     def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
         end = time.monotonic() + seconds
-        ref = None if worker is None else worker.as_dict()
         while True:
-            asked_at = time.monotonic()
-            left = max(0.0, min(end - asked_at, ONE_WAIT_SECONDS))
-            told = self._connections.call(
-                "/api/v1/store/wait",
-                jsontext.dumps({"pool": pool, "worker": ref, "seconds": left}),
-                self._secret(worker),
-                extra_seconds=left,
-            )
-            if told["answer"]:
+            began = time.monotonic()
+            left = max(0.0, min(end - began, ONE_WAIT_SECONDS))
+            arguments = {"pool": pool, "worker": worker, "seconds": left}
+            if self._call("wait", arguments, extra_seconds=left):
                 return True
             now = time.monotonic()
-            if now >= end or now < asked_at + left:
+            if now >= end or now < began + left:
                 return False  # the time is up, or it was no good waiting
 
-    # -- pools ------------------------------------------------------------------------------
+    # -- many ids: in parts, as many as a server takes in one request ---------------------------
 
-    def pools(self) -> list[str]:
-        return list(self._call("pools"))
+    def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
+        return self._change("cancel", pool, item_ids)
 
-    def pool_state(self, pool: str) -> model.PoolState:
-        return records.pool_state(self._call("pool_state", pool=pool))
+    def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
+        return self._change("requeue", pool, item_ids)
 
-    def configure(self, pool: str, settings: str, version: int | None) -> bool:
-        return bool(self._call("configure", pool=pool, settings=settings, version=version))
+    def _change(self, verb: str, pool: str, item_ids: Sequence[str]) -> int:
+        parts = _in_parts(item_ids)
+        if len(parts) > 1:  # an unknown id in the second part must leave the first as it is
+            for item_id, pool_of in zip(item_ids, self.pools_of(item_ids), strict=True):
+                if pool_of is None:
+                    raise UnknownItem(f"the store has no item {item_id!r}")
+        return sum(self._call(verb, {"pool": pool, "item_ids": part}) for part in parts)
 
-    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
-        self._call("pause", pool=pool, seconds=seconds, reason=reason)
+    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
+        parts = _in_parts(item_ids)
+        return [pool for part in parts for pool in self._call("pools_of", {"item_ids": part})]
 
-    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
-        self._call("hold_off", pool=pool, seconds=seconds, reason=reason)
+    def keep_alive(self, worker_ids: Sequence[str]) -> int:
+        parts = _in_parts(worker_ids) or [()]  # none is a `touch`, as with other stores
+        return sum(self._call("keep_alive", {"worker_ids": part}) for part in parts)
 
-    def request_check(self, pool: str, max_workers: int) -> bool:
-        return bool(self._call("request_check", pool=pool, max_workers=max_workers))
-
-    def begin_check(self, pool: str) -> None:
-        self._call("begin_check", pool=pool)
-
-    def purge(self, pool: str, limit: int) -> int:
-        return int(self._call("purge", pool=pool, limit=limit))
-
-    def delete_pool(self, pool: str, limit: int) -> bool | None:
-        answer: bool | None = self._call("delete_pool", pool=pool, limit=limit)
-        return answer
-
-    # -- workers ----------------------------------------------------------------------------
-
-    def register(self, worker: model.WorkerRegistration) -> model.WorkerRecord:
-        body = jsontext.dumps({"worker": {**worker.as_dict(), "started_at": None}})
-        answer = self._connections.call("/api/v1/store/register", body, None)
-        registered = records.worker(answer["answer"])
-        self._secrets[registered.worker_id, None] = answer["secret"]
-        self._secrets[registered.worker_id, registered.incarnation] = answer["secret"]
-        self._held.pop(registered.worker_id, None)
-        return registered
+    def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
+        parts = _in_parts(holding)
+        return tuple(item_id for part in parts for item_id in self._call("lost", {"holding": part}))
 
     def heartbeat(
         self, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
     ) -> model.Heartbeat:
-        answer = self._call(
-            "heartbeat",
-            worker,
-            worker=worker.as_dict(),
-            metadata=metadata,
-            holding=[claim.as_dict() for claim in holding[: payload.MAX_IDS]],
-        )
-        lost = (*answer["lost"], *self.lost(holding[payload.MAX_IDS :]))
-        return model.Heartbeat(status=answer["status"], lost=lost)
+        first, rest = holding[: payload.MAX_IDS], holding[payload.MAX_IDS :]
+        arguments = {"worker": worker, "metadata": metadata, "holding": first}
+        answer: model.Heartbeat = self._call("heartbeat", arguments)
+        return answer.replace(lost=(*answer.lost, *self.lost(rest))) if rest else answer
 
-    def keep_alive(self, worker_ids: Sequence[str]) -> int:
-        some = _in_parts(worker_ids) or [()]  # without any it is a `touch`, as with other stores
-        return sum(int(self._call("keep_alive", worker_ids=ids)) for ids in some)
+    # -- the others that are not one plain request ----------------------------------------------
 
-    def touch(self) -> None:
-        self._call("touch")
-
-    def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
-        some = _in_parts([claim.as_dict() for claim in holding])
-        return tuple(one for part in some for one in self._call("lost", holding=part))
-
-    def update_status(
-        self,
-        worker: WorkerRef,
-        status: str,
-        *,
-        reason: str | None = None,
-        started: Sequence[str] | None = None,
-    ) -> bool:
-        return bool(
-            self._call(
-                "update_status",
-                worker,
-                worker=worker.as_dict(),
-                status=status,
-                reason=reason,
-                started=started,
-            )
-        )
-
-    def worker(self, worker_id: str) -> model.WorkerRecord | None:
-        found = self._call("worker", worker_id=worker_id)
-        return None if found is None else records.worker(found)
-
-    def workers(self, which: model.WorkerFilter) -> list[model.WorkerRecord]:
-        return [records.worker(one) for one in self._call("workers", which=which.as_dict())]
-
-    def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
-        answer = self._call("reap", pool=pool, threshold=threshold)
-        return records.record(model.Reaped, answer)
-
-    # -- scaling ----------------------------------------------------------------------------
-
-    def observe(self, pool: str, group: str | None, window: float) -> model.Snapshot:
-        return records.snapshot(self._call("observe", pool=pool, group=group, window=window))
-
-    def record(self, version: int, decision: model.Decision) -> model.RecordedDecision | None:
-        made = self._call("record", version=version, decision=decision.as_dict())
-        return None if made is None else records.record(model.RecordedDecision, made)
-
-    def decisions(self, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:
-        found = self._call("decisions", pool=pool, group=group, limit=limit)
-        return [records.record(model.RecordedDecision, one) for one in found]
-
-    def stats(self, pool: str, seconds: float) -> model.Stats:
-        return records.record(model.Stats, self._call("stats", pool=pool, seconds=seconds))
-
-    def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
-        found = self._call("history", pool=pool, seconds=seconds)
-        return [records.bucket(one) for one in found]
-
-    def totals(self, pool: str) -> model.Totals:
-        return records.totals(self._call("totals", pool=pool))
-
-    # -- documents and rates ------------------------------------------------------------------
-
-    def document(self, kind: str, name: str) -> model.Document | None:
-        found = self._call("document", kind=kind, name=name)
-        return None if found is None else records.record(model.Document, found)
-
-    def documents(self, kind: str, limit: int, after: str | None) -> list[model.Document]:
-        found = self._connections.listed("documents", limit, after, kind=kind)
-        return [records.record(model.Document, one) for one in found]
-
-    def put(
-        self, kind: str, name: str, body: str | None, version: int | None, seconds: float | None
-    ) -> bool:
-        return bool(
-            self._call("put", kind=kind, name=name, body=body, version=version, seconds=seconds)
-        )
-
-    def take(self, name: str, amount: float, rate: float, burst: float) -> float:
-        return float(self._call("take", name=name, amount=amount, rate=rate, burst=burst))
-
-    # -- the store itself -------------------------------------------------------------------
+    def register(self, worker: model.WorkerRegistration) -> model.WorkerRecord:
+        reply = self._reply("register", {"worker": worker.replace(started_at=None)})
+        registered: model.WorkerRecord = records.answer("register", reply["answer"])
+        self._secrets[registered.worker_id, None] = reply["secret"]
+        self._secrets[registered.worker_id, registered.incarnation] = reply["secret"]
+        self._held.pop(registered.worker_id, None)
+        return registered
 
     def describe(self) -> dict[str, object]:
-        found: dict[str, object] = self._call("describe")
-        where = self._connections.address.shown
+        behind = self._call("describe", {})
         passed_on = ("synced", "clock_ahead_seconds")
-        facts: dict[str, object] = {name: found[name] for name in passed_on if name in found}
-        return {"kind": "http", "where": where, "behind": found["kind"], **facts}
+        facts: dict[str, object] = {name: behind[name] for name in passed_on if name in behind}
+        where = self._connections.address.shown
+        return {"kind": "http", "where": where, "behind": behind["kind"], **facts}
 
     def close(self) -> None:
         self._connections.close()
 
 
 def _in_parts(values: Sequence[Any]) -> list[Sequence[Any]]:
-    """As many as a server takes in one request, at a time."""
     steps = range(0, len(values), payload.MAX_IDS)
     return [values[step : step + payload.MAX_IDS] for step in steps]
+
+
+def _over_http(verb: Any) -> Callable[..., Any]:
+    """A method that calls this verb with its arguments by name."""
+    name = verb.__name__
+    names = verb.__code__.co_varnames[1 : verb.__code__.co_argcount]
+
+    def call(self: HttpBackend, *values: Any, **arguments: Any) -> Any:
+        arguments.update(zip(names, values, strict=False))
+        return self._call(name, arguments)
+
+    return call
+
+
+for _name, _verb in vars(Backend).items():
+    if not _name.startswith("_") and _name not in {*LOCAL_VERBS, *vars(HttpBackend)}:
+        setattr(HttpBackend, _name, _over_http(_verb))

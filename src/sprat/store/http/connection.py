@@ -10,7 +10,7 @@ import _socket
 import os
 import time
 
-from sprat.core import errors, jsontext
+from sprat.core import errors
 from sprat.store.backend import PROTOCOL
 from sprat.store.http import answer
 from sprat.store.http.address import ServerAddress
@@ -71,21 +71,10 @@ class Connections:
         request = self._request("POST", path, body, secret)
         status, headers, content = self._send(request, PAUSES, extra_seconds, on_lost)
         _check_protocol(self.address.shown, status, headers, content)
-        told = self._success(status, headers, content)
-        if "answer" not in told:
+        reply = self._success(status, headers, content)
+        if "answer" not in reply:
             raise answer.not_ours(self._where, status, headers)
-        return told
-
-    def listed(self, verb: str, limit: int, after: str | None, **arguments: object) -> list[Any]:
-        """The answer of a verb that lists; a large one comes in several parts."""
-        found: list[Any] = []
-        while True:
-            asked = {**arguments, "limit": limit - len(found), "after": after}
-            told = self.call(f"/api/v1/store/{verb}", jsontext.dumps(asked), None)
-            found += told["answer"]
-            after = told.get("next")
-            if after is None or len(found) >= limit:
-                return found
+        return reply
 
     def once(self, method: str, path: str, body: str, secret: str | None) -> Any:
         """The answer of any route, which may be none that can be repeated: one try."""
@@ -123,10 +112,10 @@ class Connections:
     def _success(self, status: int, headers: dict[str, str], content: bytes) -> Any:
         if status >= 300:
             raise answer.error(self._where, status, headers, content)
-        told = answer.loaded(content) if content else {}
-        if not isinstance(told, dict | list):
+        reply = answer.loaded(content) if content else {}
+        if not isinstance(reply, dict | list):
             raise answer.not_ours(self._where, status, headers)
-        return told
+        return reply
 
     def close(self) -> None:
         idle, self._idle = self._idle, []

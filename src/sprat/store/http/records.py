@@ -1,81 +1,64 @@
-"""Records out of the JSON of an orchestrator's answers. Fields that only a newer one knows are
-left out, those that an older one does not know are at their defaults."""
+"""Records out of the JSON of an orchestrator's answers, by the annotations of verbs and records.
+
+Fields that only a newer orchestrator knows are left out, those that an older one does not know are
+at their defaults. The annotations are texts here: `typing` costs a worker more than its imports.
+"""
 
 from __future__ import annotations
 
 from sprat.core import model
+from sprat.core.record import Record
+from sprat.store.backend import Backend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from collections.abc import Callable
+    from typing import Any
 
-    from sprat.core.record import Record
+    Reader = Callable[[Any], Any]
 
-    R = TypeVar("R", bound=Record)
+_readers: dict[str, Reader | None] = {}  # by annotation
+_answers: dict[str, Reader | None] = {}  # by verb
 
 
-def record(kind: type[R], given: dict[str, Any]) -> R:
-    """A flat record; its lists become tuples."""
+def answer(verb: str, value: Any) -> Any:
+    """The answer of a verb, as its annotation says."""
+    if verb not in _answers:
+        _answers[verb] = reader(getattr(Backend, verb).__annotations__["return"])
+    read = _answers[verb]
+    return value if read is None or value is None else read(value)
+
+
+def reader(annotation: str) -> Reader | None:
+    """What turns JSON into values of this annotation; None: nothing has to be turned."""
+    if annotation not in _readers:
+        _readers[annotation] = _made(annotation.removesuffix(" | None").removeprefix("model."))
+    return _readers[annotation]
+
+
+def _made(annotation: str) -> Reader | None:
+    outer, bracket, inner = annotation.partition("[")
+    if bracket and outer in ("list", "tuple", "Sequence"):
+        read = reader(inner.removesuffix("]").removesuffix(", ..."))
+        make = list if outer == "list" else tuple
+        return make if read is None else lambda values: make([read(value) for value in values])
+    kind = getattr(model, annotation, None)
+    if isinstance(kind, type) and issubclass(kind, Record):
+        return _record_reader(kind)
+    return None
+
+
+def _record_reader(kind: type[Record]) -> Reader:
     names = kind._names
-    return kind(
-        **{
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in given.items()
-            if name in names
-        }
-    )
+    annotations = kind.__annotations__
+    readers = [(name, read) for name in names if (read := reader(annotations[name])) is not None]
 
+    def record(fields: dict[str, Any]) -> Record:
+        for name, read in readers:
+            if fields.get(name) is not None:
+                fields[name] = read(fields[name])
+        if tuple(fields) == names:
+            return kind.of(fields.values())
+        return kind(**{name: value for name, value in fields.items() if name in names})
 
-def item(given: dict[str, Any]) -> model.WorkItem:
-    """An item, whose payload, result and checkpoint stay as they are."""
-    names = model.WorkItem._names
-    if tuple(given) == names:
-        return model.WorkItem.of(given.values())
-    return model.WorkItem(**{name: value for name, value in given.items() if name in names})
-
-
-def found(given: dict[str, Any]) -> model.Found:
-    return model.Found(items=tuple([item(one) for one in given["items"]]), after=given["after"])
-
-
-def exchange(given: dict[str, Any]) -> model.Exchange:
-    return model.Exchange(
-        settled=tuple(given["settled"]),
-        started=given["started"],
-        items=tuple([item(one) for one in given["items"]]),
-        version=given.get("version"),
-    )
-
-
-def worker(given: dict[str, Any]) -> model.WorkerRecord:
-    return record(model.WorkerRecord, given)
-
-
-def bucket(given: dict[str, Any]) -> model.StatsBucket:
-    return record(model.StatsBucket, {**given, **_bins(given)})
-
-
-def totals(given: dict[str, Any]) -> model.Totals:
-    decisions = [record(model.DecisionCount, one) for one in given["decisions"]]
-    return record(model.Totals, {**given, **_bins(given), "decisions": decisions})
-
-
-def _bins(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: [tuple(one) for one in given.get(name, ())] for name in ("waits", "runs")}
-
-
-def pool_state(given: dict[str, Any]) -> model.PoolState:
-    settings = record(model.PoolSettings, given["settings"])
-    return record(model.PoolState, {**given, "settings": settings})
-
-
-def snapshot(given: dict[str, Any]) -> model.Snapshot:
-    return record(
-        model.Snapshot,
-        {
-            **given,
-            "counts": record(model.Counts, given["counts"]),
-            "stats": record(model.Stats, given["stats"]),
-            "workers": [worker(one) for one in given["workers"]],
-        },
-    )
+    return record

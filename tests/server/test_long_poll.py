@@ -1,4 +1,4 @@
-"""The lobby loses no wake-up, whatever happens between a worker's look and its seat."""
+"""No wake-up is lost, whatever happens between a worker's look and its wait."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def test_a_worker_that_has_to_leave_while_it_takes_its_seat_is_woken(
     store.pool("papers").configure()
     store.workers.register(WorkerRegistration(worker_id="w1"))
     threads = Threads(2)
-    lobby = LongPolls(backend, threads, KnownPools(backend))
+    long_polls = LongPolls(backend, threads, KnownPools(backend))
     look = backend.worker
 
     def ends_after_the_look(worker_id: str) -> object:
         record = look(worker_id)
         monkeypatch.setattr(backend, "worker", look)
         store.workers.update_status(worker_id, status)
-        lobby.told(worker_id)
+        long_polls.worker_changed(worker_id)
         return record
 
     monkeypatch.setattr(backend, "worker", ends_after_the_look)
 
     async def wait() -> bool:
         async with asyncio.timeout(PATIENCE):
-            return await lobby.wait("papers", WorkerRef(worker_id="w1"), 3600.0)
+            return await long_polls.wait("papers", WorkerRef(worker_id="w1"), 3600.0)
 
     try:
         assert asyncio.run(wait()) is False
     finally:
-        lobby.close()
+        long_polls.close()
         threads.close()
