@@ -11,33 +11,43 @@ leases after an outage, address.py reads the URL.
 from __future__ import annotations
 
 from sprat.core.errors import StoreUnavailable
-from sprat.store.backend import Backend
 from sprat.store.lost_claims import LostClaims
 from sprat.store.postgres import address as addresses
-from sprat.store.postgres import claims, documents, marks, pools, scaling, statistics, waiting
+from sprat.store.postgres import claims, marks, pools, scaling, waiting
 from sprat.store.postgres import items as stored
 from sprat.store.postgres import release as releasing
 from sprat.store.postgres import workers as registry
 from sprat.store.postgres.cancel_bell import PostgresCancelSignal
 from sprat.store.postgres.connections import Sessions
+from sprat.store.sql.backend import SqlBackend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any, Concatenate, ParamSpec, TypeVar
 
     from sprat.core import model
     from sprat.store.backend import ClaimRef, WorkerRef
 
+    P = ParamSpec("P")
+    T = TypeVar("T")
 
-class PostgresBackend(Backend):
+
+class PostgresBackend(SqlBackend):
     def __init__(self, url: str) -> None:
         self._connections = Sessions(addresses.parse(url))
         self._ears = waiting.Listeners(self._connections)
         self._bell = PostgresCancelSignal(self._connections)
         self._lost_claims = LostClaims()
-        self._one = self._connections.repeatable
         self._read = self._connections.read
-        self._write = self._connections.write
+        self._write = self._write_synced = self._connections.write
+        self._read_one = self._write_one = self._one
+
+    def _one(self, verb: Callable[Concatenate[Any, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._connections.repeatable(lambda tx: verb(tx, *args, **kwargs))
+
+    def _write_notes(self) -> None:
+        self._connections.write_notes()
 
     # -- items ------------------------------------------------------------------------------
 
@@ -83,7 +93,7 @@ class PostgresBackend(Backend):
         progress: float | None = None,
         note: str | None = None,
     ) -> bool:
-        return self._one(lambda tx: claims.save(tx, claim, checkpoint, progress, note))
+        return self._one(claims.save, claim, checkpoint, progress, note)
 
     def release(self, pool: str, worker_id: str, started: Sequence[str] | None = None) -> int:
         return self._write(releasing.release, worker_id, pool=pool, started=started)[0]
@@ -113,7 +123,7 @@ class PostgresBackend(Backend):
         return self._read(search.find, pool, which, limit, after)
 
     def counts(self, pool: str) -> model.Counts:
-        return self._one(lambda tx: stored.counts(tx, pool))
+        return self._one(stored.counts, pool)
 
     def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
         return waiting.wait(self._connections, self._ears, pool, worker, seconds)
@@ -124,7 +134,7 @@ class PostgresBackend(Backend):
         return [name for (name,) in self._connections.call(pools.NAMES)]
 
     def pool_state(self, pool: str) -> model.PoolState:
-        return self._one(lambda tx: pools.state(tx, pool))
+        return self._one(pools.state, pool)
 
     def configure(self, pool: str, settings: str, version: int | None) -> bool:
         return self._write(pools.configure, pool, settings, version)
@@ -165,14 +175,14 @@ class PostgresBackend(Backend):
 
     def keep_alive(self, worker_ids: Sequence[str]) -> int:
         marks.note(self._connections)
-        return self._one(lambda tx: registry.keep_alive(tx, worker_ids))
+        return self._one(registry.keep_alive, worker_ids)
 
     def touch(self) -> None:
         marks.touch(self._connections)
 
     def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
         self._bell.silence()
-        return self._one(lambda tx: registry.lost_of(tx, holding))
+        return self._one(registry.lost_of, holding)
 
     def cancel_bell(self, worker: WorkerRef) -> int | None:
         return self._bell.descriptor()
@@ -189,7 +199,7 @@ class PostgresBackend(Backend):
         return self._write(registry.update_status, worker, status, reason, started)
 
     def worker(self, worker_id: str) -> model.WorkerRecord | None:
-        return self._one(lambda tx: registry.get(tx, worker_id))
+        return self._one(registry.get, worker_id)
 
     def workers(self, which: model.WorkerFilter) -> list[model.WorkerRecord]:
         return self._read(registry.find, which)
@@ -212,42 +222,14 @@ class PostgresBackend(Backend):
         return self._write(scaling.record, version, decision, worker_ids)
 
     def decisions(self, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:
-        return self._one(lambda tx: scaling.decisions(tx, pool, group, limit))
-
-    def stats(self, pool: str, seconds: float) -> model.Stats:
-        self._connections.write_notes()
-        return self._read(statistics.stats, pool, seconds)
-
-    def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
-        self._connections.write_notes()
-        return self._read(statistics.history, pool, seconds)
-
-    def totals(self, pool: str) -> model.Totals:
-        self._connections.write_notes()
-        return self._one(lambda tx: statistics.totals(tx, pool))
-
-    # -- documents and rates ------------------------------------------------------------------
-
-    def document(self, kind: str, name: str) -> model.Document | None:
-        return self._one(lambda tx: documents.get(tx, kind, name))
-
-    def documents(self, kind: str, limit: int, after: str | None) -> list[model.Document]:
-        return self._one(lambda tx: documents.page(tx, kind, limit, after))
-
-    def put(
-        self, kind: str, name: str, body: str | None, version: int | None, seconds: float | None
-    ) -> bool:
-        return self._write(documents.put, kind, name, body, version, seconds)
-
-    def take(self, name: str, amount: float, rate: float, burst: float) -> float:
-        return self._write(documents.take, name, amount, rate, burst)
+        return self._one(scaling.decisions, pool, group, limit)
 
     # -- the store itself -------------------------------------------------------------------
 
     def describe(self) -> dict[str, object]:
         from sprat.store.postgres import diagnostics
 
-        return self._one(lambda tx: diagnostics.describe(tx, self._connections))
+        return self._one(diagnostics.describe, self._connections)
 
     def close(self) -> None:
         self._ears.close()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sprat.core import jsontext, model
 from sprat.core.payload import settings_from
-from sprat.store.postgres import items, marks, statistics
+from sprat.store.postgres import items, marks
 from sprat.store.postgres.rows import SUSPENDED
+from sprat.store.sql import statistics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

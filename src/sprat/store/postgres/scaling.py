@@ -5,8 +5,9 @@ from __future__ import annotations
 from sprat.core import jsontext, model, tenant_limits
 from sprat.core.payload import settings_from
 from sprat.store.backend import WorkerRef
-from sprat.store.postgres import items, marks, pools, statistics, workers
+from sprat.store.postgres import items, marks, pools, workers
 from sprat.store.postgres.rows import WORKER_COLUMNS, worker_of
+from sprat.store.sql import statistics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

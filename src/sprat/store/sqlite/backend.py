@@ -7,7 +7,7 @@ and the errors, clock.py the time; waiting.py and bell.py let an idle worker sle
 
 from __future__ import annotations
 
-from sprat.store.backend import Backend
+from sprat.store.sql.backend import SqlBackend
 from sprat.store.sqlite import claims, exchange_fast_path, marks, pools
 from sprat.store.sqlite import items as stored
 from sprat.store.sqlite import workers as registry
@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from sprat.store.backend import ClaimRef, WorkerRef
 
 
-class SqliteBackend(Backend):
+class SqliteBackend(SqlBackend):
     def __init__(self, path: str, *, sync_all: bool = False) -> None:
         self._connection = Connection(path, sync_all=sync_all)
-        self._read = self._connection.read
-        self._write = self._connection.write
+        self._read = self._read_one = self._connection.read
+        self._write = self._write_one = self._connection.write
         self._write_synced = self._connection.write_synced
+
+    def _write_notes(self) -> None:
+        self._connection.write_notes()
 
     # -- items ------------------------------------------------------------------------------
 
@@ -207,48 +210,6 @@ class SqliteBackend(Backend):
         from sprat.store.sqlite import scaling
 
         return self._read(scaling.decisions, pool, group, limit)
-
-    def stats(self, pool: str, seconds: float) -> model.Stats:
-        from sprat.store.sqlite import statistics
-
-        self._connection.write_notes()
-        return self._read(statistics.stats, pool, seconds)
-
-    def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
-        from sprat.store.sqlite import statistics
-
-        self._connection.write_notes()
-        return self._read(statistics.history, pool, seconds)
-
-    def totals(self, pool: str) -> model.Totals:
-        from sprat.store.sqlite import statistics
-
-        self._connection.write_notes()
-        return self._read(statistics.totals, pool)
-
-    # -- documents and rates ------------------------------------------------------------------
-
-    def document(self, kind: str, name: str) -> model.Document | None:
-        from sprat.store.sqlite import documents
-
-        return self._read(documents.get, kind, name)
-
-    def documents(self, kind: str, limit: int, after: str | None) -> list[model.Document]:
-        from sprat.store.sqlite import documents
-
-        return self._read(documents.page, kind, limit, after)
-
-    def put(
-        self, kind: str, name: str, body: str | None, version: int | None, seconds: float | None
-    ) -> bool:
-        from sprat.store.sqlite import documents
-
-        return self._write_synced(documents.put, kind, name, body, version, seconds)
-
-    def take(self, name: str, amount: float, rate: float, burst: float) -> float:
-        from sprat.store.sqlite import documents
-
-        return self._write(documents.take, name, amount, rate, burst)
 
     # -- the store itself -------------------------------------------------------------------
 

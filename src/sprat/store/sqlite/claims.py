@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.store.backend import ClaimRef, WorkerRef
-    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
+    from sprat.store.sqlite.transaction import SqliteTransaction, WriteTransaction
 
 # The worker, the pool, and whether a delayed item is due: all that decides whether to look.
 GATE = """

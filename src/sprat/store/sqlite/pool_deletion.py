@@ -7,7 +7,7 @@ from sprat.store.sqlite import items
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.sqlite.connection import WriteTransaction
+    from sprat.store.sqlite.transaction import WriteTransaction
 
 HAS_WORKERS = """
 SELECT 1 FROM worker_registry

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
+    from sprat.store.sqlite.transaction import SqliteTransaction, WriteTransaction
 
 FOREVER = 9e99
 KEEP_WORKERS_SECONDS = 86400.0
@@ -136,7 +136,7 @@ def begin_check(tx: WriteTransaction, pool: str) -> None:
 
 
 def purge(tx: WriteTransaction, pool: str, limit: int) -> int:
-    from sprat.store.sqlite import statistics
+    from sprat.store.sql import statistics
 
     settings = state(tx, pool).settings
     keep = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from sprat.core import jsontext, model, tenant_limits
 from sprat.core.payload import new_id, settings_from
 from sprat.store.backend import WorkerRef
-from sprat.store.sqlite import items, lanes, marks, pools, statistics, workers
+from sprat.store.sql import statistics
+from sprat.store.sqlite import items, lanes, marks, pools, workers
 from sprat.store.sqlite.rows import READY, WORKER_COLUMNS, worker_of
 
 TYPE_CHECKING = False
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.store.sqlite.busy_handler import Patience
-    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
+    from sprat.store.sqlite.transaction import SqliteTransaction, WriteTransaction
 
 SCALE_SET = """
 SELECT version, last_up_at, last_down_at, launch_failures, last_launch_failure_at

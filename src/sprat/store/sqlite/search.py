@@ -8,7 +8,7 @@ from sprat.store.sqlite.rows import ENDED, LIVE, READY, item_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.sqlite.connection import SqliteTransaction
+    from sprat.store.sqlite.transaction import SqliteTransaction
 
 FITS = """
     (?4 IS NULL OR status = ?4)

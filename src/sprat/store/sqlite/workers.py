@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sprat.store.backend import ClaimRef, WorkerRef
     from sprat.store.sqlite.busy_handler import Patience
-    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
+    from sprat.store.sqlite.transaction import SqliteTransaction, WriteTransaction
 
 GET = f"SELECT {WORKER_COLUMNS} FROM worker_registry WHERE worker_id = ?"
 LIST = f"""
