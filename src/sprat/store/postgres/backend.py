@@ -13,13 +13,14 @@ from __future__ import annotations
 from sprat.core.errors import StoreUnavailable
 from sprat.store.lost_claims import LostClaims
 from sprat.store.postgres import address as addresses
-from sprat.store.postgres import claims, marks, pools, scaling, waiting
-from sprat.store.postgres import items as stored
+from sprat.store.postgres import claims, marks, pushing, scaling, waiting
 from sprat.store.postgres import release as releasing
 from sprat.store.postgres import workers as registry
 from sprat.store.postgres.cancel_bell import PostgresCancelSignal
 from sprat.store.postgres.connections import Sessions
+from sprat.store.postgres.pools import WAS_ASKED
 from sprat.store.sql.backend import SqlBackend
+from sprat.store.sql.pools import CHECK_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,15 +50,18 @@ class PostgresBackend(SqlBackend):
     def _write_notes(self) -> None:
         self._connections.write_notes()
 
+    def _before_leases(self) -> None:
+        marks.note(self._connections)
+
     # -- items ------------------------------------------------------------------------------
 
     def push(self, pool: str, items: Sequence[model.NewItem]) -> list[str]:
-        return stored.push(self._connections, pool, items)
+        return pushing.push(self._connections, pool, items)
 
     def push_joined(
         self, pool: str, items: Sequence[model.NewItem], connection: object
     ) -> list[str]:
-        return stored.push_joined(self._connections, pool, items, connection)
+        return pushing.push_joined(self._connections, pool, items, connection)
 
     def exchange(
         self,
@@ -98,66 +102,16 @@ class PostgresBackend(SqlBackend):
     def release(self, pool: str, worker_id: str, started: Sequence[str] | None = None) -> int:
         return self._write(releasing.release, worker_id, pool=pool, started=started)[0]
 
-    def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
-        return self._write(stored.cancel, pool, item_ids)
-
-    def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
-        return self._write(stored.requeue, pool, item_ids)
-
-    def item(self, item_id: str) -> model.WorkItem:
-        return stored.get(self._connections, item_id)
-
-    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
-        return stored.pools_of(self._connections, item_ids)
-
-    def items(
-        self, pool: str, status: str | None, limit: int, after: str | None
-    ) -> list[model.WorkItem]:
-        return stored.page(self._connections, pool, status, limit, after)
-
-    def find(
-        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
-    ) -> model.Found:
-        from sprat.store.postgres import search  # here: no worker searches
-
-        return self._read(search.find, pool, which, limit, after)
-
-    def counts(self, pool: str) -> model.Counts:
-        return self._one(stored.counts, pool)
-
     def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
         return waiting.wait(self._connections, self._ears, pool, worker, seconds)
 
     # -- pools ------------------------------------------------------------------------------
 
-    def pools(self) -> list[str]:
-        return [name for (name,) in self._connections.call(pools.NAMES)]
-
-    def pool_state(self, pool: str) -> model.PoolState:
-        return self._one(pools.state, pool)
-
-    def configure(self, pool: str, settings: str, version: int | None) -> bool:
-        return self._write(pools.configure, pool, settings, version)
-
-    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
-        self._write(pools.pause, pool, seconds, reason)
-
-    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
-        self._write(pools.hold_off, pool, seconds, reason)
-
     def request_check(self, pool: str, max_workers: int) -> bool:
-        return pools.request_check(self._connections, pool, max_workers)
-
-    def begin_check(self, pool: str) -> None:
-        pools.begin_check(self._connections, pool)
-
-    def purge(self, pool: str, limit: int) -> int:
-        return self._write(pools.purge, pool, limit)
-
-    def delete_pool(self, pool: str, limit: int) -> bool | None:
-        from sprat.store.postgres import pool_deletion  # here: no worker does it
-
-        return pool_deletion.delete_pool(self._connections, pool, limit)
+        row = self._connections.call(WAS_ASKED, (pool, CHECK_SECONDS))
+        if not row or row[0][0]:
+            return False  # the usual answer in a burst: without a lock
+        return super().request_check(pool, max_workers)
 
     # -- workers ----------------------------------------------------------------------------
 

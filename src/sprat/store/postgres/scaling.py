@@ -5,9 +5,10 @@ from __future__ import annotations
 from sprat.core import jsontext, model, tenant_limits
 from sprat.core.payload import settings_from
 from sprat.store.backend import WorkerRef
-from sprat.store.postgres import items, marks, pools, workers
-from sprat.store.postgres.rows import WORKER_COLUMNS, worker_of
-from sprat.store.sql import statistics
+from sprat.store.postgres import marks, workers
+from sprat.store.postgres.rows import WORKER_COLUMNS
+from sprat.store.sql import items, pools, statistics
+from sprat.store.sql.rows import worker_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,6 @@ FROM sprat.scale_set WHERE pool_name = $1 AND grp = $2
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('sprat.scaling ' || $1, 0))"
 POOL = """
 SELECT paused_until, pause_reason, has_tenants, settings FROM sprat.pool WHERE name = $1
-"""
-PARKED = """
-SELECT coalesce(task, ''), count(*) FROM sprat.work_pool
-WHERE pool_name = $1 AND hold IS NOT NULL AND ($2::text IS NULL OR grp = $2) GROUP BY task
 """
 READY_BY_TENANT = """
 SELECT tenant, count(*) FROM sprat.work_pool
@@ -113,7 +110,6 @@ def observe(tx: PostgresTransaction, pool: str, group: str | None, window: float
     version, last_up, last_down, failures, failed_at = _scale_set(tx, pool, group)
     row = tx.run(POOL, (pool,)).fetchone() or (None, None, False, "")
     paused_until, pause_reason, has_tenants, settings = row
-    paused, paused_seconds, reason = pools.pause_at(tx.now, paused_until, pause_reason)
     live = tx.run(LIVE, (pool, tx.now, group)).fetchall()
     return model.Snapshot(
         pool=pool,
@@ -122,13 +118,11 @@ def observe(tx: PostgresTransaction, pool: str, group: str | None, window: float
         now=tx.now,
         counts=items.counts(tx, pool, group),
         held=_held(tx, pool, group, settings_from(settings)) if has_tenants else 0,
-        workers=tuple(worker_of(row) for row in live),
+        workers=tuple(worker_of(tx, row) for row in live),
         oldest_ready_seconds=_oldest(tx, pool, group),
         next_due_seconds=_next_due(tx, pool, group),
-        paused=paused,
-        paused_seconds=paused_seconds,
-        pause_reason=reason,
-        parked=dict(tx.run(PARKED, (pool, group)).fetchall()),
+        **pools.pause_of(tx, paused_until, pause_reason),
+        parked=items.parked(tx, pool, group),
         last_up_at=last_up,
         last_down_at=last_down,
         launch_failures=failures,

@@ -3,11 +3,13 @@ row first; a claim shares that lock, so that nobody is given work and taken for 
 
 from __future__ import annotations
 
-from sprat.core import counters, jsontext, leases, model, payload
+from sprat.core import jsontext, leases, model, payload
 from sprat.core.errors import UnknownWorker
 from sprat.store.backend import too_late
 from sprat.store.postgres import marks, release
-from sprat.store.postgres.rows import WORKER_COLUMNS, worker_of
+from sprat.store.postgres.rows import WORKER_COLUMNS
+from sprat.store.sql import items
+from sprat.store.sql.rows import worker_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,15 +60,6 @@ HOLDS = """
 SELECT w.id, w.token FROM unnest($1::text[], $2::text[]) AS given (id, token)
 JOIN sprat.work_pool w ON w.id = given.id AND w.token = given.token AND w.status = 'claimed'
 """
-PARKED = """
-SELECT id, grp, run_at FROM sprat.work_pool
-WHERE pool_name = $1 AND hold IS NOT NULL AND task = ANY ($2::text[])
-ORDER BY id FOR NO KEY UPDATE
-"""
-UNPARK = """
-UPDATE sprat.work_pool SET hold = NULL, run_at = NULL, ready_at = least(ready_at, $2)
-WHERE id = ANY ($1::text[])
-"""
 MOVE = """
 UPDATE sprat.worker_registry SET status = $2, reason = coalesce($3, reason),
        ended_at = $4::float8,
@@ -95,7 +88,7 @@ NEVER_REGISTERED = "launched, but did not register in time"
 
 def get(tx: PostgresTransaction, worker_id: str) -> model.WorkerRecord | None:
     row = tx.run(GET, (worker_id,)).fetchone()
-    return None if row is None else worker_of(row)
+    return None if row is None else worker_of(tx, row)
 
 
 def find(tx: PostgresTransaction, which: model.WorkerFilter) -> list[model.WorkerRecord]:
@@ -107,7 +100,7 @@ def find(tx: PostgresTransaction, which: model.WorkerFilter) -> list[model.Worke
         None if stale is None else tx.now - stale,
         which.capability,
     )
-    return [worker_of(row) for row in tx.run(LIST, values).fetchall()]
+    return [worker_of(tx, row) for row in tx.run(LIST, values).fetchall()]
 
 
 def register(tx: PostgresTransaction, worker: model.WorkerRegistration) -> model.WorkerRecord:
@@ -133,20 +126,8 @@ def register(tx: PostgresTransaction, worker: model.WorkerRegistration) -> model
     if row is None and registered.incarnation > 1:  # somebody else came in between
         release.release(tx, worker.worker_id, reason="it registered again")
     if worker.tasks and registered.pool_id is not None:
-        _unpark(tx, registered.pool_id, list(worker.tasks))
+        items.unpark(tx, registered.pool_id, worker.tasks)
     return registered
-
-
-def _unpark(tx: PostgresTransaction, pool: str, tasks: list[str]) -> None:
-    """Make the items ready that waited for a worker that knows their task."""
-    parked = tx.run(PARKED, (pool, tasks)).fetchall()
-    if not parked:
-        return
-    tx.run(UNPARK, ([item_id for item_id, _, _ in parked], tx.now))
-    for _, group, run_at in parked:
-        if run_at is not None:
-            tx.tally.count(pool, group, counters.DELAYED, -1)
-    tx.rings.add(pool)
 
 
 def _may_come(row: tuple[Any, ...] | None, worker: model.WorkerRegistration) -> bool:

@@ -7,10 +7,11 @@ only. What a database does in its own way is in its subclass: push, exchange, wa
 from __future__ import annotations
 
 from sprat.store.backend import Backend
+from sprat.store.sql import pools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
     from sprat.core import model
@@ -36,6 +37,86 @@ class SqlBackend(Backend):
     def _write_notes(self) -> None:
         """Write the statistics that are held back, for a verb that reads them."""
         raise NotImplementedError
+
+    def _before_leases(self) -> None:
+        """Called before a verb that renews or judges leases."""
+        raise NotImplementedError
+
+    # -- items ------------------------------------------------------------------------------
+
+    def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
+        from sprat.store.sql import items
+
+        return self._write_synced(items.cancel, pool, item_ids)
+
+    def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
+        from sprat.store.sql import items
+
+        return self._write_synced(items.requeue, pool, item_ids)
+
+    def item(self, item_id: str) -> model.WorkItem:
+        from sprat.store.sql import items
+
+        return self._read_one(items.get, item_id)
+
+    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
+        from sprat.store.sql import items
+
+        return self._read_one(items.pools_of, item_ids)
+
+    def items(
+        self, pool: str, status: str | None, limit: int, after: str | None
+    ) -> list[model.WorkItem]:
+        from sprat.store.sql import items
+
+        return self._read_one(items.page, pool, status, limit, after)
+
+    def find(
+        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
+    ) -> model.Found:
+        from sprat.store.sql import search
+
+        return self._read(search.find, pool, which, limit, after)
+
+    def counts(self, pool: str) -> model.Counts:
+        from sprat.store.sql import items
+
+        return self._read_one(items.counts, pool)
+
+    # -- pools ------------------------------------------------------------------------------
+
+    def pools(self) -> list[str]:
+        return self._read_one(pools.names)
+
+    def pool_state(self, pool: str) -> model.PoolState:
+        return self._read_one(pools.state, pool)
+
+    def configure(self, pool: str, settings: str, version: int | None) -> bool:
+        return self._write_synced(pools.configure, pool, settings, version)
+
+    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
+        self._write_synced(pools.pause, pool, seconds, reason)
+
+    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
+        self._write(pools.hold_off, pool, seconds, reason)
+
+    def request_check(self, pool: str, max_workers: int) -> bool:
+        self._before_leases()
+        return self._write(pools.request_check, pool, max_workers)
+
+    def begin_check(self, pool: str) -> None:
+        self._before_leases()
+        self._write_one(pools.begin_check, pool)
+
+    def purge(self, pool: str, limit: int) -> int:
+        return self._write(pools.purge, pool, limit)
+
+    def delete_pool(self, pool: str, limit: int) -> bool | None:
+        from sprat.store.sql import pool_deletion
+
+        self._write_notes()  # or statistics of the pool come after its end
+        answer = self._write_synced(pool_deletion.forget_items, pool, limit)
+        return self._write_synced(pool_deletion.forget_pool, pool) if answer else answer
 
     # -- statistics -------------------------------------------------------------------------
 

@@ -8,8 +8,7 @@ and the errors, clock.py the time; waiting.py and bell.py let an idle worker sle
 from __future__ import annotations
 
 from sprat.store.sql.backend import SqlBackend
-from sprat.store.sqlite import claims, exchange_fast_path, marks, pools
-from sprat.store.sqlite import items as stored
+from sprat.store.sqlite import claims, exchange_fast_path, marks, pushing
 from sprat.store.sqlite import workers as registry
 from sprat.store.sqlite.busy_handler import let_others_go_first
 from sprat.store.sqlite.connection import Connection
@@ -32,10 +31,13 @@ class SqliteBackend(SqlBackend):
     def _write_notes(self) -> None:
         self._connection.write_notes()
 
+    def _before_leases(self) -> None:
+        self._connection.file.check()
+
     # -- items ------------------------------------------------------------------------------
 
     def push(self, pool: str, items: Sequence[model.NewItem]) -> list[str]:
-        return self._write_synced(stored.push, pool, items)
+        return self._write_synced(pushing.push, pool, items)
 
     def exchange(
         self,
@@ -74,70 +76,12 @@ class SqliteBackend(SqlBackend):
     def release(self, pool: str, worker_id: str, started: Sequence[str] | None = None) -> int:
         return self._write(claims.release, worker_id, pool=pool, started=started)[0]
 
-    def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
-        return self._write_synced(stored.cancel, pool, item_ids)
-
-    def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
-        return self._write_synced(stored.requeue, pool, item_ids)
-
-    def item(self, item_id: str) -> model.WorkItem:
-        return self._read(stored.get, item_id)
-
-    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
-        return self._read(stored.pools_of, item_ids)
-
-    def items(
-        self, pool: str, status: str | None, limit: int, after: str | None
-    ) -> list[model.WorkItem]:
-        return self._read(stored.page, pool, status, limit, after)
-
-    def find(
-        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
-    ) -> model.Found:
-        from sprat.store.sqlite import search  # here: no worker searches
-
-        return self._read(search.find, pool, which, limit, after)
-
-    def counts(self, pool: str) -> model.Counts:
-        return self._read(stored.counts, pool)
-
     def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
         from sprat.store.sqlite import waiting  # here: a worker that finds work never waits
 
         return waiting.wait(self._connection, pool, worker, seconds)
 
     # -- pools ------------------------------------------------------------------------------
-
-    def pools(self) -> list[str]:
-        return self._read(pools.names)
-
-    def pool_state(self, pool: str) -> model.PoolState:
-        return self._read(pools.state, pool)
-
-    def configure(self, pool: str, settings: str, version: int | None) -> bool:
-        return self._write_synced(pools.configure, pool, settings, version)
-
-    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
-        self._write_synced(pools.pause, pool, seconds, reason)
-
-    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
-        self._write(pools.hold_off, pool, seconds, reason)
-
-    def request_check(self, pool: str, max_workers: int) -> bool:
-        self._connection.file.check()
-        return self._write(pools.request_check, pool, max_workers)
-
-    def begin_check(self, pool: str) -> None:
-        self._write(pools.begin_check, pool)
-
-    def purge(self, pool: str, limit: int) -> int:
-        return self._write(pools.purge, pool, limit)
-
-    def delete_pool(self, pool: str, limit: int) -> bool | None:
-        from sprat.store.sqlite import pool_deletion  # here: no worker does it
-
-        self._connection.write_notes()  # or statistics of the pool come after its end
-        return self._write_synced(pool_deletion.delete_pool, pool, limit)
 
     # -- workers ----------------------------------------------------------------------------
 

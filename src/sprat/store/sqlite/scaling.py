@@ -5,9 +5,10 @@ from __future__ import annotations
 from sprat.core import jsontext, model, tenant_limits
 from sprat.core.payload import new_id, settings_from
 from sprat.store.backend import WorkerRef
-from sprat.store.sql import statistics
-from sprat.store.sqlite import items, lanes, marks, pools, workers
-from sprat.store.sqlite.rows import READY, WORKER_COLUMNS, worker_of
+from sprat.store.sql import items, pools, statistics
+from sprat.store.sql.rows import worker_of
+from sprat.store.sqlite import lanes, marks, workers
+from sprat.store.sqlite.rows import READY, WORKER_COLUMNS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def observe(tx: SqliteTransaction, pool: str, group: str | None, window: float) 
         now=tx.now,
         counts=items.counts(tx, pool, group),
         held=_held(tx, pool, group, settings_from(settings)) if has_tenants else 0,
-        workers=tuple(worker_of(row) for row in tx.run(LIVE, (pool, tx.now, group))),
+        workers=tuple(worker_of(tx, row) for row in tx.run(LIVE, (pool, tx.now, group))),
         oldest_ready_seconds=_oldest(tx, pool, group),
         next_due_seconds=_next_due(tx, pool, group),
         parked=items.parked(tx, pool, group),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from sprat.core import jsontext, leases, model, payload
 from sprat.core.errors import UnknownWorker
 from sprat.store.backend import too_late
-from sprat.store.sqlite import claims, items, marks
-from sprat.store.sqlite.rows import WORKER_COLUMNS, worker_of
+from sprat.store.sql import items
+from sprat.store.sql.rows import worker_of
+from sprat.store.sqlite import claims, marks
+from sprat.store.sqlite.rows import WORKER_COLUMNS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ NEVER_REGISTERED = "launched, but did not register in time"
 
 def get(tx: SqliteTransaction, worker_id: str) -> model.WorkerRecord | None:
     row = tx.run(GET, (worker_id,)).fetchone()
-    return None if row is None else worker_of(row)
+    return None if row is None else worker_of(tx, row)
 
 
 def find(tx: SqliteTransaction, which: model.WorkerFilter) -> list[model.WorkerRecord]:
@@ -90,7 +92,7 @@ def find(tx: SqliteTransaction, which: model.WorkerFilter) -> list[model.WorkerR
             which.capability,
         ),
     )
-    return [worker_of(row) for row in rows]
+    return [worker_of(tx, row) for row in rows]
 
 
 def register(tx: WriteTransaction, worker: model.WorkerRegistration) -> model.WorkerRecord:
