@@ -85,6 +85,9 @@ class PostgresTransaction(SqlTransaction):
                 return found
         return self.run(statement, values).fetchall()
 
+    def rows_of(self, statement: str, ids: Iterable[str]) -> list[tuple[Any, ...]]:
+        return self.rows(statement, (list(ids),))
+
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
             self.cursor.executemany(self.names[statement], rows)

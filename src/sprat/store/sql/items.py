@@ -32,7 +32,7 @@ def unknown(item_id: str) -> UnknownItem:
 
 
 def pools_of(tx: SqlTransaction, item_ids: Sequence[str]) -> list[str | None]:
-    rows = tx.rows(tx.sql.items.POOLS_OF, (tx.array(filter(is_text, item_ids)),))
+    rows = tx.rows_of(tx.sql.items.POOLS_OF, filter(is_text, item_ids))
     pools: dict[str, str] = dict(rows)
     return [pools.get(item_id) for item_id in item_ids]
 
@@ -85,7 +85,7 @@ def _move(
     statement: str,
     to: int,
 ) -> int:
-    rows = tx.rows(tx.sql.items.LOCK, (tx.array(filter(is_text, item_ids)),))
+    rows = tx.rows_of(tx.sql.items.LOCK, filter(is_text, item_ids))
     items = {row[0]: row for row in rows}
     changes = []
     for item_id in dict.fromkeys(item_ids):
@@ -124,8 +124,7 @@ def unpark(tx: SqlTransaction, pool: str, tasks: Sequence[str]) -> None:
 def forget(tx: SqlTransaction, pool: str, status: str, before: float, limit: int) -> int:
     """Delete up to `limit` items that ended in this status before this moment."""
     if status == model.DONE:
-        expired = tx.array(_walk(tx, pool, before, limit))
-        rows = tx.rows(tx.sql.items.FORGET_DONE, (expired,))
+        rows = tx.rows_of(tx.sql.items.FORGET_DONE, _walk(tx, pool, before, limit))
     else:
         rows = tx.rows(tx.sql.items.FORGET_ENDED, (pool, status, before, limit))
     for (group,) in rows:

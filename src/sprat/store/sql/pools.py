@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sprat.core import jsontext, model
 from sprat.core.payload import settings_from
+from sprat.store.sql import items
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,8 +68,6 @@ def hold_off(tx: SqlTransaction, pool: str, seconds: float, reason: str | None) 
 
 
 def request_check(tx: SqlTransaction, pool: str, max_workers: int) -> bool:
-    from sprat.store.sql import items
-
     tx.check_leases()
     row = tx.run(tx.sql.pools.LOCK_CHECK, (pool,)).fetchone()
     if row is None or (row[0] is not None and tx.now - row[0] < CHECK_SECONDS):
@@ -101,7 +100,7 @@ def begin_check(tx: SqlTransaction, pool: str) -> None:
 
 
 def purge(tx: SqlTransaction, pool: str, limit: int) -> int:
-    from sprat.store.sql import items, statistics
+    from sprat.store.sql import statistics
 
     settings = state(tx, pool).settings
     keep = {

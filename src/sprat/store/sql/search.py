@@ -25,7 +25,7 @@ def find(
     rows = tx.rows(look, (pool, place, window, *item_filter.values(wanted, tx.now)))
     chosen, following = item_filter.chosen(rows, limit)
     ids = [item_id for _, item_id in chosen]
-    items = {row[0]: item_of(row) for row in tx.rows(tx.sql.search.GET, (tx.array(ids),))}
+    items = {row[0]: item_of(row) for row in tx.rows_of(tx.sql.search.GET, ids)}
     return model.Found(items=tuple(items[item_id] for item_id in ids), after=following)
 
 

@@ -32,7 +32,7 @@ class SqlTransaction:
     """`run` executes a statement. There is one cursor: running a statement ends the one before
     it, so its rows have to be fetched by then."""
 
-    __slots__ = ()
+    __slots__ = ("ends",)
     sql: Statements
     run: Callable[..., Any]
     run_many: Callable[..., Any]  # the same statement for each row of values
@@ -50,6 +50,10 @@ class SqlTransaction:
         """All that a statement answers."""
         rows: list[tuple[Any, ...]] = self.run(statement, values).fetchall()
         return rows
+
+    def rows_of(self, statement: str, ids: Iterable[str]) -> list[tuple[Any, ...]]:
+        """The rows of these ids: a statement for all of them, or where that is faster for each."""
+        raise NotImplementedError
 
     def changed(self, statement: str, values: Sequence[Any] = ()) -> int:
         """How many rows a statement changed."""

@@ -4,9 +4,7 @@ from sprat.core import model
 from sprat.store.sqlite.rows import ENDED, ITEM_COLUMNS, LIVE, READY
 
 GET = f"SELECT {ITEM_COLUMNS} FROM work_pool WHERE id = ?"
-POOLS_OF = """
-SELECT id, pool_name FROM work_pool WHERE id IN (SELECT value FROM json_each(?1))
-"""
+POOLS_OF = "SELECT id, pool_name FROM work_pool WHERE id = ?"
 SEQ_OF = "SELECT seq FROM work_pool WHERE id = ?"
 LIST = f"""
 SELECT {ITEM_COLUMNS} FROM work_pool
@@ -51,10 +49,7 @@ SELECT coalesce(sum(pending), 0), coalesce(sum(delayed), 0), coalesce(sum(backlo
         WHERE pool_name = ?1 AND status = 'pending' AND run_at <= ?3 AND (?2 IS NULL OR grp = ?2))
 FROM pool_count WHERE pool_name = ?1 AND (?2 IS NULL OR grp = ?2)
 """
-LOCK = """
-SELECT id, pool_name, grp, status, run_at, claimed_by FROM work_pool
-WHERE id IN (SELECT value FROM json_each(?1))
-"""
+LOCK = "SELECT id, pool_name, grp, status, run_at, claimed_by FROM work_pool WHERE id = ?"
 CANCEL = """
 UPDATE work_pool SET status = 'cancelled', finished_at = ?2, run_at = NULL, token = NULL,
        claimed_by = NULL, ahead = 0, hold = NULL
@@ -91,9 +86,6 @@ WALK = """
 SELECT seq, id, pool_name = ?1 AND status = 'done' AND finished_at < ?2
 FROM work_pool WHERE seq > ?3 ORDER BY seq LIMIT ?4
 """
-FORGET_DONE = """
-DELETE FROM work_pool WHERE id IN (SELECT value FROM json_each(?1)) AND status = 'done'
-RETURNING grp
-"""
+FORGET_DONE = "DELETE FROM work_pool WHERE id = ? AND status = 'done' RETURNING grp"
 PURGED_TO = "SELECT purged_to FROM pool WHERE name = ?"
 SET_PURGED_TO = "UPDATE pool SET purged_to = ?2 WHERE name = ?1"

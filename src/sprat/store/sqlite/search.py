@@ -36,4 +36,4 @@ ORDER BY seq {{order}}
 """
 _PLACES = "SELECT seq FROM work_pool WHERE pool_name = ?1 AND {source} AND +seq {beyond} ?2"
 STATEMENTS = statements(in_order=_IN_ORDER, by_index=_BY_INDEX, places=_PLACES, sources=_SOURCES)
-GET = f"SELECT {ITEM_COLUMNS} FROM work_pool WHERE id IN (SELECT value FROM json_each(?1))"
+GET = f"SELECT {ITEM_COLUMNS} FROM work_pool WHERE id = ?"

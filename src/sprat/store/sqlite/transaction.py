@@ -36,6 +36,11 @@ class SqliteTransaction(SqlTransaction):
         self.now = clock.now(self.run)
         return self.now
 
+    def rows_of(self, statement: str, ids: Iterable[str]) -> list[tuple[Any, ...]]:
+        values = [(item_id,) for item_id in ids]
+        rows: list[tuple[Any, ...]] = self.run_many(statement, values).fetchall()
+        return rows
+
     def array(self, texts: Iterable[str]) -> str:
         return dumps(list(texts))
 
@@ -46,7 +51,7 @@ class SqliteTransaction(SqlTransaction):
 class WriteTransaction(SqliteTransaction):
     """Also sums up what happens to items, to be written once at the end."""
 
-    __slots__ = ("ends", "patience", "rings", "takes", "tally")
+    __slots__ = ("patience", "rings", "takes", "tally")
 
     def __init__(
         self, db: apsw.Connection, cursor: apsw.Cursor, tally: Counters, patience: Patience
