@@ -16,7 +16,7 @@ BARE = "bare Python"
 BUDGET = {"import sprat": 1.25, "sprat --help": 1.8, "lean worker": 2.6}
 
 OPEN_STORE = """\
-import sprat.store.store, sprat.store.sqlite.backend
+import sprat.store.open_store, sprat.store.sqlite.backend
 sprat.store.open_store.open_store("sqlite:///" + {path!r})
 """
 

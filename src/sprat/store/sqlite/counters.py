@@ -1,4 +1,4 @@
-"""Writes what a transaction summed up: see sprat/counters.py."""
+"""Writes what a transaction summed up: see core/counters.py."""
 
 from __future__ import annotations
 
