@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sprat.core.errors import KeyConflict
 from sprat.store.postgres.arrays import texts
+from sprat.store.sql.items import check_same_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _push(
         return [item.id for item in items]
     for item, known, other, task in zip(items, ids, others, tasks, strict=True):
         if known != item.id:
-            _check_same_job(known, other, task, item)
+            check_same_job(known, other, task, item)
     return list(ids)
 
 
@@ -68,14 +68,3 @@ def _short(column: list[Any]) -> list[Any]:
 
 def _labels(column: list[str | None]) -> str | None:
     return texts(_short([value or "" for value in column])) if any(column) else None
-
-
-def _check_same_job(known: str, stored: str, task: str | None, item: model.NewItem) -> None:
-    import json
-
-    if task != item.task:
-        raise KeyConflict(f"the key {item.key!r} already names item {known} with another task")
-
-    before, sent = (json.dumps(json.loads(text), sort_keys=True) for text in (stored, item.data))
-    if before != sent:
-        raise KeyConflict(f"the key {item.key!r} already names item {known} with another payload")

@@ -46,9 +46,9 @@ FAMILIES = ("claims", "documents", "items", "pools", "scaling", "statistics", "w
 class SqlBackend(Backend):
     _statements: Statements
     _read: Runner  # all statements of the verb see one moment
-    _read_one: Runner  # for a verb of one statement
+    _read_one: Runner  # for a verb of one statement, or whose statements may see several moments
     _write: Runner  # whole or not at all
-    _write_one: Runner  # for a verb of one statement
+    _write_one: Runner  # for a verb that changes something with one statement
     _write_synced: Runner  # on disk when it returns
     _cancel_bell: CancelBell
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprat.core import counters, model
-from sprat.core.errors import UnknownItem
+from sprat.core.errors import KeyConflict, UnknownItem
 from sprat.store.sql.rows import item_of
 
 TYPE_CHECKING = False
@@ -62,6 +62,17 @@ def counts(tx: SqlTransaction, pool: str, group: str | None = None) -> model.Cou
 def parked(tx: SqlTransaction, pool: str, group: str | None) -> dict[str, int]:
     """How many items wait for a worker that knows their task, by task."""
     return dict(tx.rows(tx.sql.items.PARKED, (pool, group)))
+
+
+def check_same_job(item_id: str, data: str, task: str | None, item: model.NewItem) -> None:
+    """A key that is in use names this item: the push has to be for the same job."""
+    import json
+
+    stored, sent = (json.dumps(json.loads(text), sort_keys=True) for text in (data, item.data))
+    if stored != sent or task != item.task:
+        raise KeyConflict(
+            f"the key {item.key!r} already names item {item_id} with another payload or task"
+        )
 
 
 # -- changes ------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sprat.core import counters, model
 from sprat.core.errors import KeyConflict
+from sprat.store.sql.items import check_same_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,23 +80,14 @@ def _push_keyed(tx: WriteTransaction, pool: str, item: model.NewItem) -> str:
     if item.key is not None:
         known = tx.run(FIND_KEY, (pool, item.key)).fetchone()
         if known is not None:
-            return _same_item(known, item)
+            item_id, data, task = known
+            check_same_job(item_id, data, task, item)
+            return str(item_id)
     before = tx.db.total_changes()
     tx.run(PUSH, (*_shared(pool, item, tx.now), *item[:2]))
     if tx.db.total_changes() != before:
         _count_pushed(tx, pool, item, 1)
     return item.id
-
-
-def _same_item(known: tuple[str, str, str | None], item: model.NewItem) -> str:
-    import json
-
-    stored, sent = (json.dumps(json.loads(text), sort_keys=True) for text in (known[1], item.data))
-    if stored != sent or known[2] != item.task:
-        raise KeyConflict(
-            f"the key {item.key!r} already names item {known[0]} with another payload or task"
-        )
-    return known[0]
 
 
 def _shared(pool: str, item: model.NewItem, now: float) -> tuple[object, ...]:
