@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import sys
 from pathlib import Path
 
@@ -29,6 +30,8 @@ LAYERS = (
 TOP_LEVEL = {"__init__.py", "__main__.py", "run.py", "py.typed"}
 # One backend is imported when its URL is opened: only from these modules, inside a function.
 BACKENDS = ("store.memory", "store.sqlite", "store.postgres", "store.redis", "store.http")
+SHARED_SQL = "store.sql"  # imported by these two backends only
+SQL_BACKENDS = {"store.sqlite", "store.postgres"}
 OPENS_BACKENDS = {
     *("store.open_store", "tasks.inline"),
     "worker.client",  # shares the connections of the HTTP store
@@ -39,7 +42,7 @@ LEAN = {
     *("", "__main__", "core.record", "core.errors", "core.model", "core.extensions"),
     *("core.retry_rules", "core.payload", "core.fields", "core.did_you_mean", "config.settings"),
     *("store.backend", "store.pool", "store.workers"),
-    *("store.store", "store.open_store", "store.sqlite", "store.http", "cli"),
+    *("store.store", "store.open_store", "store.sql", "store.sqlite", "store.http", "cli"),
     *("worker.job", "worker.handlers", "worker.processor", "worker.worker"),
     *("tasks.default_store", "tasks.task", "tasks.source", "tasks.ownership"),
 }
@@ -182,6 +185,23 @@ def test_a_backend_is_imported_only_where_its_url_is_opened(module: Module) -> N
         if backend is not None and backend != backend_of(module.name):
             assert late, f"{module.name} may import {target} only inside a function"
             assert module.name in OPENS_BACKENDS, f"{module.name} may not import {target}"
+
+
+@each_packaged
+def test_the_sql_kernel_is_imported_by_the_sql_stores_only(module: Module) -> None:
+    if not is_in(module.name, {SHARED_SQL, *SQL_BACKENDS}):
+        assert not [name for name, _ in module.own_imports() if is_in(name, {SHARED_SQL})]
+
+
+@pytest.mark.parametrize("dialect", sorted(SQL_BACKENDS))
+def test_a_dialect_has_the_sql_of_every_shared_verb(dialect: str) -> None:
+    """The kernel names its statements `tx.sql.<module>.<CONSTANT>`."""
+    for module in MODULES:
+        if is_in(module.name, {SHARED_SQL}):
+            text = ast.unparse(module.tree)
+            for family, constant in re.findall(r"\btx\.sql\.(\w+)\.([A-Z_]+)", text):
+                statements = importlib.import_module(f"sprat.{dialect}.{family}")
+                assert hasattr(statements, constant), f"{dialect}.{family} has no {constant}"
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,14 @@ def open_store(
 def preload(url: str) -> None:
     """Import what the store at this URL needs, and open nothing: for a process that forks."""
     if url.startswith("sqlite:"):
-        from sprat.store.sqlite import scaling, statistics, waiting  # noqa: F401
+        from sprat.store.sqlite import backend as sqlite
+        from sprat.store.sqlite import waiting  # noqa: F401
+
+        sqlite.SqliteBackend.preload()
     elif url.startswith("postgres"):
-        import sprat.store.postgres.backend
+        from sprat.store.postgres import backend as postgres
+
+        postgres.PostgresBackend.preload()
     elif url.startswith(("redis", "valkey")):
         import sprat.store.redis.backend  # noqa: F401
 

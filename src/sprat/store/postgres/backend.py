@@ -1,53 +1,69 @@
-"""The store in PostgreSQL 13 or newer, in a schema of its own: schema.sql has the tables.
+"""The verbs that PostgreSQL does in its own way; the others are in store/sql/backend.py.
 
-Each verb is one transaction. Those that workers call all day (push, exchange, look) are functions
-of the server, one round trip each: functions.sql, pushing.sql and lanes.sql. The others are Python
-over transaction.py: items, claims, pools, workers, scaling, statistics, documents. connections.py
-has the connections and what happens when they end, line.py a short call over one, complaints.py
-the errors, waiting.py lets an idle worker sleep, cancel_bell.py wakes a busy one, marks.py renews
-leases after an outage, address.py reads the URL.
+Those that workers call all day (push, exchange, wait) are functions of the server, one round trip
+each: functions.sql, pushing.sql and lanes.sql.
 """
 
 from __future__ import annotations
 
 from sprat.core.errors import StoreUnavailable
-from sprat.store.backend import Backend
 from sprat.store.lost_claims import LostClaims
 from sprat.store.postgres import address as addresses
-from sprat.store.postgres import claims, documents, marks, pools, scaling, statistics, waiting
-from sprat.store.postgres import items as stored
-from sprat.store.postgres import release as releasing
-from sprat.store.postgres import workers as registry
+from sprat.store.postgres import exchange, marks, pushing, waiting
 from sprat.store.postgres.cancel_bell import PostgresCancelSignal
 from sprat.store.postgres.connections import Sessions
+from sprat.store.postgres.pools import WAS_ASKED
+from sprat.store.postgres.transaction import PostgresTransaction
+from sprat.store.sql.backend import SqlBackend
+from sprat.store.sql.pools import CHECK_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Concatenate, ParamSpec, TypeVar
 
     from sprat.core import model
     from sprat.store.backend import ClaimRef, WorkerRef
 
+    P = ParamSpec("P")
+    T = TypeVar("T")
 
-class PostgresBackend(Backend):
+
+class PostgresBackend(SqlBackend):
+    _statements = PostgresTransaction.sql
+
     def __init__(self, url: str) -> None:
         self._connections = Sessions(addresses.parse(url))
         self._ears = waiting.Listeners(self._connections)
-        self._bell = PostgresCancelSignal(self._connections)
+        self._cancel_bell = PostgresCancelSignal(self._connections)
         self._lost_claims = LostClaims()
-        self._one = self._connections.repeatable
         self._read = self._connections.read
-        self._write = self._connections.write
+        self._write = self._write_synced = self._connections.write
+        self._read_one = self._write_one = self._one
+
+    def _one(
+        self,
+        verb: Callable[Concatenate[PostgresTransaction, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        return self._connections.repeatable(lambda tx: verb(tx, *args, **kwargs))
+
+    def _write_notes(self) -> None:
+        self._connections.write_notes()
+
+    def _before_leases(self) -> None:
+        marks.note(self._connections)
 
     # -- items ------------------------------------------------------------------------------
 
     def push(self, pool: str, items: Sequence[model.NewItem]) -> list[str]:
-        return stored.push(self._connections, pool, items)
+        return pushing.push(self._connections, pool, items)
 
     def push_joined(
         self, pool: str, items: Sequence[model.NewItem], connection: object
     ) -> list[str]:
-        return stored.push_joined(self._connections, pool, items, connection)
+        return pushing.push_joined(self._connections, pool, items, connection)
 
     def exchange(
         self,
@@ -60,9 +76,9 @@ class PostgresBackend(Backend):
         announced: bool = False,
     ) -> model.Exchange:
         request = self._lost_claims.request(pool, worker, claim)
-        call = claims.call_for(pool, worker, start, announced, request)
+        call = exchange.call_for(pool, worker, start, announced, request)
         try:
-            answer = claims.exchange(self._connections, call, settlements)
+            answer = exchange.exchange(self._connections, call, settlements)
         except StoreUnavailable:
             self._lost_claims.keep(pool, worker, *request[:2])
             raise
@@ -73,183 +89,37 @@ class PostgresBackend(Backend):
     def settle_joined(
         self, pool: str, settlements: Sequence[model.Settlement], connection: object
     ) -> tuple[bool, ...]:
-        return claims.settle_joined(self._connections, pool, settlements, connection)
-
-    def save(
-        self,
-        claim: ClaimRef,
-        *,
-        checkpoint: str | None = None,
-        progress: float | None = None,
-        note: str | None = None,
-    ) -> bool:
-        return self._one(lambda tx: claims.save(tx, claim, checkpoint, progress, note))
-
-    def release(self, pool: str, worker_id: str, started: Sequence[str] | None = None) -> int:
-        return self._write(releasing.release, worker_id, pool=pool, started=started)[0]
-
-    def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
-        return self._write(stored.cancel, pool, item_ids)
-
-    def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
-        return self._write(stored.requeue, pool, item_ids)
-
-    def item(self, item_id: str) -> model.WorkItem:
-        return stored.get(self._connections, item_id)
-
-    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
-        return stored.pools_of(self._connections, item_ids)
-
-    def items(
-        self, pool: str, status: str | None, limit: int, after: str | None
-    ) -> list[model.WorkItem]:
-        return stored.page(self._connections, pool, status, limit, after)
-
-    def find(
-        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
-    ) -> model.Found:
-        from sprat.store.postgres import search  # here: no worker searches
-
-        return self._read(search.find, pool, which, limit, after)
-
-    def counts(self, pool: str) -> model.Counts:
-        return self._one(lambda tx: stored.counts(tx, pool))
+        return exchange.settle_joined(self._connections, pool, settlements, connection)
 
     def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
         return waiting.wait(self._connections, self._ears, pool, worker, seconds)
 
-    # -- pools ------------------------------------------------------------------------------
-
-    def pools(self) -> list[str]:
-        return [name for (name,) in self._connections.call(pools.NAMES)]
-
-    def pool_state(self, pool: str) -> model.PoolState:
-        return self._one(lambda tx: pools.state(tx, pool))
-
-    def configure(self, pool: str, settings: str, version: int | None) -> bool:
-        return self._write(pools.configure, pool, settings, version)
-
-    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
-        self._write(pools.pause, pool, seconds, reason)
-
-    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
-        self._write(pools.hold_off, pool, seconds, reason)
+    # -- pools and workers --------------------------------------------------------------------
 
     def request_check(self, pool: str, max_workers: int) -> bool:
-        return pools.request_check(self._connections, pool, max_workers)
-
-    def begin_check(self, pool: str) -> None:
-        pools.begin_check(self._connections, pool)
-
-    def purge(self, pool: str, limit: int) -> int:
-        return self._write(pools.purge, pool, limit)
-
-    def delete_pool(self, pool: str, limit: int) -> bool | None:
-        from sprat.store.postgres import pool_deletion  # here: no worker does it
-
-        return pool_deletion.delete_pool(self._connections, pool, limit)
-
-    # -- workers ----------------------------------------------------------------------------
-
-    def register(self, worker: model.WorkerRegistration) -> model.WorkerRecord:
-        marks.note(self._connections)
-        return self._write(registry.register, worker)
+        row = self._connections.call(WAS_ASKED, (pool, CHECK_SECONDS))
+        if not row or row[0][0]:
+            return False  # the usual answer in a burst: without a lock
+        return super().request_check(pool, max_workers)
 
     def heartbeat(
         self, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
     ) -> model.Heartbeat:
-        marks.note(self._connections)
-        answer = self._write(registry.heartbeat, worker, metadata, holding)
+        answer = super().heartbeat(worker, metadata, holding)
         self._connections.write_due_notes()  # of a job that runs for long
         return answer
 
-    def keep_alive(self, worker_ids: Sequence[str]) -> int:
-        marks.note(self._connections)
-        return self._one(lambda tx: registry.keep_alive(tx, worker_ids))
-
     def touch(self) -> None:
         marks.touch(self._connections)
-
-    def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
-        self._bell.silence()
-        return self._one(lambda tx: registry.lost_of(tx, holding))
-
-    def cancel_bell(self, worker: WorkerRef) -> int | None:
-        return self._bell.descriptor()
-
-    def update_status(
-        self,
-        worker: WorkerRef,
-        status: str,
-        *,
-        reason: str | None = None,
-        started: Sequence[str] | None = None,
-    ) -> bool:
-        marks.note(self._connections)
-        return self._write(registry.update_status, worker, status, reason, started)
-
-    def worker(self, worker_id: str) -> model.WorkerRecord | None:
-        return self._one(lambda tx: registry.get(tx, worker_id))
-
-    def workers(self, which: model.WorkerFilter) -> list[model.WorkerRecord]:
-        return self._read(registry.find, which)
-
-    def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
-        marks.note(self._connections)
-        return self._write(registry.reap, pool, threshold)
-
-    # -- scaling ----------------------------------------------------------------------------
-
-    def observe(self, pool: str, group: str | None, window: float) -> model.Snapshot:
-        self._connections.write_notes()
-        return self._read(scaling.observe, pool, group, window)
-
-    def record(self, version: int, decision: model.Decision) -> model.RecordedDecision | None:
-        from sprat.core.payload import new_ids
-
-        marks.note(self._connections)
-        worker_ids = [f"w-{one}" for one in new_ids(decision.launch)]
-        return self._write(scaling.record, version, decision, worker_ids)
-
-    def decisions(self, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:
-        return self._one(lambda tx: scaling.decisions(tx, pool, group, limit))
-
-    def stats(self, pool: str, seconds: float) -> model.Stats:
-        self._connections.write_notes()
-        return self._read(statistics.stats, pool, seconds)
-
-    def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
-        self._connections.write_notes()
-        return self._read(statistics.history, pool, seconds)
-
-    def totals(self, pool: str) -> model.Totals:
-        self._connections.write_notes()
-        return self._one(lambda tx: statistics.totals(tx, pool))
-
-    # -- documents and rates ------------------------------------------------------------------
-
-    def document(self, kind: str, name: str) -> model.Document | None:
-        return self._one(lambda tx: documents.get(tx, kind, name))
-
-    def documents(self, kind: str, limit: int, after: str | None) -> list[model.Document]:
-        return self._one(lambda tx: documents.page(tx, kind, limit, after))
-
-    def put(
-        self, kind: str, name: str, body: str | None, version: int | None, seconds: float | None
-    ) -> bool:
-        return self._write(documents.put, kind, name, body, version, seconds)
-
-    def take(self, name: str, amount: float, rate: float, burst: float) -> float:
-        return self._write(documents.take, name, amount, rate, burst)
 
     # -- the store itself -------------------------------------------------------------------
 
     def describe(self) -> dict[str, object]:
         from sprat.store.postgres import diagnostics
 
-        return self._one(lambda tx: diagnostics.describe(tx, self._connections))
+        return self._one(diagnostics.describe, self._connections)
 
     def close(self) -> None:
         self._ears.close()
-        self._bell.close()
+        self._cancel_bell.close()
         self._connections.close()

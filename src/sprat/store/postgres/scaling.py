@@ -1,31 +1,13 @@
-"""Scaling decisions: what a pass sees, and how it is recorded before anybody is launched."""
+"""SQL of store/sql/scaling.py."""
 
-from __future__ import annotations
-
-from sprat.core import jsontext, model, tenant_limits
-from sprat.core.payload import settings_from
-from sprat.store.backend import WorkerRef
-from sprat.store.postgres import items, marks, pools, statistics, workers
-from sprat.store.postgres.rows import WORKER_COLUMNS, worker_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from sprat.store.postgres.transaction import PostgresTransaction
+from sprat.store.postgres.rows import WORKER_COLUMNS
 
 SCALE_SET = """
 SELECT version, last_up_at, last_down_at, launch_failures, last_launch_failure_at
 FROM sprat.scale_set WHERE pool_name = $1 AND grp = $2
 """
-LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('sprat.scaling ' || $1, 0))"
 POOL = """
-SELECT paused_until, pause_reason, has_tenants, settings FROM sprat.pool WHERE name = $1
-"""
-PARKED = """
-SELECT coalesce(task, ''), count(*) FROM sprat.work_pool
-WHERE pool_name = $1 AND hold IS NOT NULL AND ($2::text IS NULL OR grp = $2) GROUP BY task
+SELECT has_tenants, settings, paused_until, pause_reason FROM sprat.pool WHERE name = $1
 """
 READY_BY_TENANT = """
 SELECT tenant, count(*) FROM sprat.work_pool
@@ -102,136 +84,3 @@ DECISIONS = f"""{_DECISION}
 WHERE pool_name = $1 AND ($2::text IS NULL OR grp = $2) ORDER BY at DESC, version DESC LIMIT $3
 """
 DECISION = f"{_DECISION} WHERE pool_name = $1 AND grp = $2 AND version = $3"
-DECISION_FIELDS = (
-    *("version", "at", "pool", "group", "policy", "direction", "current", "desired", "reason"),
-    *("inputs", "launched", "drained"),
-)
-
-
-def observe(tx: PostgresTransaction, pool: str, group: str | None, window: float) -> model.Snapshot:
-    version, last_up, last_down, failures, failed_at = _scale_set(tx, pool, group)
-    row = tx.run(POOL, (pool,)).fetchone() or (None, None, False, "")
-    paused_until, pause_reason, has_tenants, settings = row
-    paused, paused_seconds, reason = pools.pause_at(tx.now, paused_until, pause_reason)
-    live = tx.run(LIVE, (pool, tx.now, group)).fetchall()
-    return model.Snapshot(
-        pool=pool,
-        group=group,
-        version=version,
-        now=tx.now,
-        counts=items.counts(tx, pool, group),
-        held=_held(tx, pool, group, settings_from(settings)) if has_tenants else 0,
-        workers=tuple(worker_of(row) for row in live),
-        oldest_ready_seconds=_oldest(tx, pool, group),
-        next_due_seconds=_next_due(tx, pool, group),
-        paused=paused,
-        paused_seconds=paused_seconds,
-        pause_reason=reason,
-        parked=dict(tx.run(PARKED, (pool, group)).fetchall()),
-        last_up_at=last_up,
-        last_down_at=last_down,
-        launch_failures=failures,
-        last_launch_failure_at=failed_at,
-        stats=statistics.stats(tx, pool, window),
-    )
-
-
-def _held(
-    tx: PostgresTransaction, pool: str, group: str | None, settings: model.PoolSettings
-) -> int:
-    """Counts the ready items of tenants, where limits are set: finished ones are not visited."""
-    if not tenant_limits.are_set(settings):
-        return 0
-    ready: dict[str, int] = dict(tx.run(READY_BY_TENANT, (pool, group)).fetchall())
-    return tenant_limits.held(settings, ready, dict(tx.run(RUNNING, (pool,)).fetchall()))
-
-
-def _oldest(tx: PostgresTransaction, pool: str, group: str | None) -> float | None:
-    ready = tx.one(OLDEST, (pool, group))
-    due = tx.one(OLDEST_DUE, (pool, tx.now, group))
-    since = [moment for moment in (ready, due) if moment is not None]
-    return max(0.0, tx.now - min(since)) if since else None
-
-
-def _next_due(tx: PostgresTransaction, pool: str, group: str | None) -> float | None:
-    due = tx.one(NEXT_DUE, (pool, group, tx.now))
-    return None if due is None else float(due) - tx.now
-
-
-def _scale_set(tx: PostgresTransaction, pool: str, group: str | None) -> tuple[Any, ...]:
-    row = tx.run(SCALE_SET, (pool, group or "")).fetchone()
-    return row if row is not None else (0, None, None, 0, None)
-
-
-def record(
-    tx: PostgresTransaction, version: int, decision: model.Decision, worker_ids: Sequence[str]
-) -> model.RecordedDecision | None:
-    """`worker_ids` are for the reservations, chosen by the caller: if the reply gets lost, they
-    tell the repetition that the decision is its own."""
-    pool, group = decision.pool, decision.group
-    tx.run(LOCK, (pool,))
-    marks.check(tx)
-    if _scale_set(tx, pool, group)[0] != version:
-        return _recorded_before(tx, version, decision, worker_ids) if tx.again else None
-    if decision.launch:
-        workers.reap_checked(tx, pool, None)  # or who is not counted now could come back later
-    live = tx.one(COUNT_LIVE, (pool, tx.now, group))
-    if decision.launch and live + decision.launch > decision.max_workers:
-        return None
-    _reserve(tx, decision, worker_ids)
-    drained = [w for w in decision.drain if _drain(tx, w, decision.reason)]
-    up = tx.now if decision.direction == "up" else None
-    down = tx.now if decision.direction == "down" else None
-    tx.run(RECORD, (pool, group or "", version + 1, up, down))
-    row = (
-        *(pool, group or "", version + 1, tx.now, decision.policy, decision.direction),
-        *(decision.current, decision.desired, decision.reason),
-        *(jsontext.dumps(dict(decision.inputs)), list(worker_ids), drained),
-    )
-    tx.run(KEEP, row)
-    statistics.count_decision(tx, decision)
-    return _decision_of((version + 1, tx.now, pool, group or "", *row[4:]))
-
-
-def _recorded_before(
-    tx: PostgresTransaction, version: int, decision: model.Decision, worker_ids: Sequence[str]
-) -> model.RecordedDecision | None:
-    row = tx.run(DECISION, (decision.pool, decision.group or "", version + 1)).fetchone()
-    if row is None:
-        return None
-    found = _decision_of(row)
-    is_ours = found.launched == tuple(worker_ids) and found.reason == decision.reason
-    return found if is_ours else None
-
-
-def _reserve(tx: PostgresTransaction, decision: model.Decision, worker_ids: Sequence[str]) -> None:
-    capabilities = list(decision.capabilities)
-    if decision.group is not None and decision.group not in capabilities:
-        capabilities.append(decision.group)
-    about = (decision.pool, decision.group or "", capabilities, tx.now)
-    deadline = decision.start_deadline_seconds
-    tx.run_many(RESERVE, [(worker_id, *about, deadline) for worker_id in worker_ids])
-
-
-def _drain(tx: PostgresTransaction, worker_id: str, reason: str) -> bool:
-    record = workers.get(tx, worker_id)
-    if record is None or record.status not in (model.STARTING, model.ACTIVE):
-        return False
-    return workers.update_status(
-        tx, WorkerRef(worker_id=worker_id), model.TERMINATING, reason, None
-    )
-
-
-def decisions(
-    tx: PostgresTransaction, pool: str, group: str | None, limit: int
-) -> list[model.RecordedDecision]:
-    return [_decision_of(row) for row in tx.run(DECISIONS, (pool, group, limit)).fetchall()]
-
-
-def _decision_of(row: tuple[Any, ...]) -> model.RecordedDecision:
-    values = dict(zip(DECISION_FIELDS, row, strict=True))
-    values["group"] = values["group"] or None
-    values["inputs"] = jsontext.loads(values["inputs"])
-    values["launched"] = tuple(values["launched"])
-    values["drained"] = tuple(values["drained"])
-    return model.RecordedDecision(**values)

@@ -110,7 +110,7 @@ CREATE TABLE sprat.worker_registry (
     grp text COLLATE "C" NOT NULL DEFAULT '', -- of the scale set that launched it
     started_at float8 NOT NULL,
     last_heartbeat float8 NOT NULL,
-    current_task_id text,                   -- as of the last heartbeat; the API looks it up
+    current_task_id text,                   -- not written any more: rows.py looks it up
     incarnation int NOT NULL DEFAULT 0,
     lease_seconds float8 NOT NULL,
     lease_until float8 NOT NULL,            -- while starting: the deadline of the launch

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from sprat.core.counters import Counters
+from sprat.store.postgres import marks
+from sprat.store.sql.transaction import SqlTransaction, Statements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from psycopg import RawCursor
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
     Cursor = RawCursor[tuple[Any, ...]]
 
 CLOCK = "SELECT sprat.clock()"
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('sprat.' || $1 || ' ' || $2, 0))"
 COUNT = "SELECT sprat.count($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 RING = "SELECT sprat.ring($1)"
+RING_ALL = "SELECT pg_notify('sprat.bell', '')"
 TELL = "SELECT pg_notify('sprat.cancel', $1)"
 _ADD_STATS = """
 INSERT INTO sprat.pool_stats AS s
@@ -37,12 +41,21 @@ ADD_STATS_LATER = _ADD_STATS.format(
 )
 
 
-class PostgresTransaction:
-    """`run` executes a statement. There is one cursor: running a statement ends the one before
-    it, so its rows have to be fetched by then. Statements name the schema `sprat`; `names` has
-    them for the schema that is really used."""
+class PostgresTransaction(SqlTransaction):
+    """Statements name the schema `sprat`; `names` has them for the schema that is really used."""
 
-    __slots__ = ("_line", "_now", "again", "cursor", "names", "rings", "taken_from", "tally")
+    __slots__ = (
+        "_line",
+        "_now",
+        "again",
+        "cursor",
+        "ends",
+        "names",
+        "rings",
+        "taken_from",
+        "tally",
+    )
+    sql = Statements("sprat.store.postgres")
 
     def __init__(
         self,
@@ -72,14 +85,19 @@ class PostgresTransaction:
                 return found
         return self.run(statement, values).fetchall()
 
+    def rows_of(self, statement: str, ids: Iterable[str]) -> list[tuple[Any, ...]]:
+        return self.rows(statement, (list(ids),))
+
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
             self.cursor.executemany(self.names[statement], rows)
 
-    def one(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """The first value of the first row; None when there is none."""
-        row = self.run(statement, values).fetchone()
-        return None if row is None else row[0]
+    def changed(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return self.run(statement, values).rowcount
+
+    @property
+    def known_now(self) -> float | None:
+        return self._now
 
     @property
     def now(self) -> float:
@@ -91,6 +109,27 @@ class PostgresTransaction:
     @now.setter
     def now(self, moment: float) -> None:
         self._now = moment
+
+    def array(self, texts: Iterable[str]) -> list[str]:
+        return list(texts)
+
+    def texts(self, column: list[str]) -> tuple[str, ...]:
+        return tuple(column)
+
+    def lock(self, kind: str, name: str) -> None:
+        self.run(LOCK, (kind, name))
+
+    def check_leases(self) -> None:
+        marks.check(self)
+
+    def wake(self, pool: str | None) -> None:
+        if pool is None:
+            self.run(RING_ALL)
+        else:
+            self.rings.add(pool)
+
+    def interrupt(self, worker_id: str) -> None:
+        self.taken_from.add(worker_id)
 
     def finish(self) -> None:
         """Write the counts, in one order everywhere so that no two transactions wait for each

@@ -1,18 +1,13 @@
-"""The embedded store: one SQLite file, nothing to start. The tables are in schema.sql.
-
-Each verb is one transaction over functions of this package: items (push, look, steer), claims and
-lanes (take, settle, free), pools, workers, scaling, statistics. connection.py has the transactions
-and the errors, clock.py the time; waiting.py and bell.py let an idle worker sleep.
-"""
+"""The verbs that SQLite does in its own way; the others are in store/sql/backend.py."""
 
 from __future__ import annotations
 
-from sprat.store.backend import Backend
-from sprat.store.sqlite import claims, exchange_fast_path, marks, pools
-from sprat.store.sqlite import items as stored
-from sprat.store.sqlite import workers as registry
+from sprat.store.sql.backend import SqlBackend
+from sprat.store.sqlite import exchange_fast_path, marks, pushing
 from sprat.store.sqlite.busy_handler import let_others_go_first
 from sprat.store.sqlite.connection import Connection
+from sprat.store.sqlite.exchange import exchange
+from sprat.store.sqlite.transaction import SqliteTransaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,17 +17,26 @@ if TYPE_CHECKING:
     from sprat.store.backend import ClaimRef, WorkerRef
 
 
-class SqliteBackend(Backend):
+class SqliteBackend(SqlBackend):
+    _statements = SqliteTransaction.sql
+
     def __init__(self, path: str, *, sync_all: bool = False) -> None:
         self._connection = Connection(path, sync_all=sync_all)
-        self._read = self._connection.read
-        self._write = self._connection.write
+        self._read = self._read_one = self._connection.read
+        self._write = self._write_one = self._connection.write
         self._write_synced = self._connection.write_synced
+        self._cancel_bell = self._connection.cancel_bell
+
+    def _write_notes(self) -> None:
+        self._connection.write_notes()
+
+    def _let_others_go_first(self) -> None:
+        let_others_go_first()
 
     # -- items ------------------------------------------------------------------------------
 
     def push(self, pool: str, items: Sequence[model.NewItem]) -> list[str]:
-        return self._write_synced(stored.push, pool, items)
+        return self._connection.write_synced(pushing.push, pool, items)
 
     def exchange(
         self,
@@ -48,8 +52,8 @@ class SqliteBackend(Backend):
             return exchange_fast_path.exchange(
                 self._connection, pool, worker, settlements, announced
             )
-        return self._write(
-            claims.exchange,
+        return self._connection.write(
+            exchange,
             pool,
             worker,
             settlements=settlements,
@@ -58,197 +62,40 @@ class SqliteBackend(Backend):
             announced=announced,
         )
 
-    def save(
-        self,
-        claim: ClaimRef,
-        *,
-        checkpoint: str | None = None,
-        progress: float | None = None,
-        note: str | None = None,
-    ) -> bool:
-        return self._write(claims.save, claim, checkpoint, progress, note)
-
-    def release(self, pool: str, worker_id: str, started: Sequence[str] | None = None) -> int:
-        return self._write(claims.release, worker_id, pool=pool, started=started)[0]
-
-    def cancel(self, pool: str, item_ids: Sequence[str]) -> int:
-        return self._write_synced(stored.cancel, pool, item_ids)
-
-    def requeue(self, pool: str, item_ids: Sequence[str]) -> int:
-        return self._write_synced(stored.requeue, pool, item_ids)
-
-    def item(self, item_id: str) -> model.WorkItem:
-        return self._read(stored.get, item_id)
-
-    def pools_of(self, item_ids: Sequence[str]) -> list[str | None]:
-        return self._read(stored.pools_of, item_ids)
-
-    def items(
-        self, pool: str, status: str | None, limit: int, after: str | None
-    ) -> list[model.WorkItem]:
-        return self._read(stored.page, pool, status, limit, after)
-
-    def find(
-        self, pool: str, which: model.ItemFilter, limit: int, after: str | None
-    ) -> model.Found:
-        from sprat.store.sqlite import search  # here: no worker searches
-
-        return self._read(search.find, pool, which, limit, after)
-
-    def counts(self, pool: str) -> model.Counts:
-        return self._read(stored.counts, pool)
-
     def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
         from sprat.store.sqlite import waiting  # here: a worker that finds work never waits
 
         return waiting.wait(self._connection, pool, worker, seconds)
 
-    # -- pools ------------------------------------------------------------------------------
-
-    def pools(self) -> list[str]:
-        return self._read(pools.names)
-
-    def pool_state(self, pool: str) -> model.PoolState:
-        return self._read(pools.state, pool)
-
-    def configure(self, pool: str, settings: str, version: int | None) -> bool:
-        return self._write_synced(pools.configure, pool, settings, version)
-
-    def pause(self, pool: str, seconds: float | None, reason: str | None = None) -> None:
-        self._write_synced(pools.pause, pool, seconds, reason)
-
-    def hold_off(self, pool: str, seconds: float, reason: str | None = None) -> None:
-        self._write(pools.hold_off, pool, seconds, reason)
+    # -- pools and workers --------------------------------------------------------------------
 
     def request_check(self, pool: str, max_workers: int) -> bool:
         self._connection.file.check()
-        return self._write(pools.request_check, pool, max_workers)
-
-    def begin_check(self, pool: str) -> None:
-        self._write(pools.begin_check, pool)
-
-    def purge(self, pool: str, limit: int) -> int:
-        return self._write(pools.purge, pool, limit)
-
-    def delete_pool(self, pool: str, limit: int) -> bool | None:
-        from sprat.store.sqlite import pool_deletion  # here: no worker does it
-
-        self._connection.write_notes()  # or statistics of the pool come after its end
-        return self._write_synced(pool_deletion.delete_pool, pool, limit)
-
-    # -- workers ----------------------------------------------------------------------------
+        return super().request_check(pool, max_workers)
 
     def register(self, worker: model.WorkerRegistration) -> model.WorkerRecord:
         self._connection.file.check()
-        return self._write(registry.register, worker)
+        return super().register(worker)
 
     def heartbeat(
         self, worker: WorkerRef, metadata: str | None, holding: Sequence[ClaimRef]
     ) -> model.Heartbeat:
         self._connection.file.check()
-        return self._write(registry.heartbeat, worker, metadata, holding)
-
-    def keep_alive(self, worker_ids: Sequence[str]) -> int:
-        return self._write(registry.keep_alive, worker_ids)
+        return super().heartbeat(worker, metadata, holding)
 
     def touch(self) -> None:
-        self._write(marks.touch)
-
-    def lost(self, holding: Sequence[ClaimRef]) -> tuple[str, ...]:
-        self._connection.cancel_bell.silence()  # before looking: what comes after the look rings
-        return self._read(registry.lost, holding)
-
-    def cancel_bell(self, worker: WorkerRef) -> int | None:
-        return self._connection.cancel_bell.descriptor()
-
-    def update_status(
-        self,
-        worker: WorkerRef,
-        status: str,
-        *,
-        reason: str | None = None,
-        started: Sequence[str] | None = None,
-    ) -> bool:
-        return self._write(registry.update_status, worker, status, reason, started)
-
-    def worker(self, worker_id: str) -> model.WorkerRecord | None:
-        return self._read(registry.get, worker_id)
-
-    def workers(self, which: model.WorkerFilter) -> list[model.WorkerRecord]:
-        return self._read(registry.find, which)
+        self._connection.write(marks.touch)
 
     def reap(self, pool: str | None, threshold: float | None) -> model.Reaped:
         self._connection.file.check()
         self._connection.follow_wall_clock()
-        while True:
-            reaped = self._write(registry.reap, pool, threshold, self._connection.patience)
-            if reaped is not None:
-                return reaped
-            let_others_go_first()
-
-    # -- scaling (its modules are imported on first use: a worker needs none of them) ---------
-
-    def observe(self, pool: str, group: str | None, window: float) -> model.Snapshot:
-        from sprat.store.sqlite import scaling
-
-        self._connection.write_notes()
-        return self._read(scaling.observe, pool, group, window)
+        return super().reap(pool, threshold)
 
     def record(self, version: int, decision: model.Decision) -> model.RecordedDecision | None:
-        from sprat.store.sqlite import scaling
-
-        patience = self._connection.patience
-        recorded = self._write(scaling.record, version, decision, patience)
-        if recorded is None and not self._read(patience.is_fair):
-            let_others_go_first()
+        recorded = super().record(version, decision)
+        if recorded is None and not self._connection.read(self._connection.patience.is_fair):
+            self._let_others_go_first()
         return recorded
-
-    def decisions(self, pool: str, group: str | None, limit: int) -> list[model.RecordedDecision]:
-        from sprat.store.sqlite import scaling
-
-        return self._read(scaling.decisions, pool, group, limit)
-
-    def stats(self, pool: str, seconds: float) -> model.Stats:
-        from sprat.store.sqlite import statistics
-
-        self._connection.write_notes()
-        return self._read(statistics.stats, pool, seconds)
-
-    def history(self, pool: str, seconds: float) -> list[model.StatsBucket]:
-        from sprat.store.sqlite import statistics
-
-        self._connection.write_notes()
-        return self._read(statistics.history, pool, seconds)
-
-    def totals(self, pool: str) -> model.Totals:
-        from sprat.store.sqlite import statistics
-
-        self._connection.write_notes()
-        return self._read(statistics.totals, pool)
-
-    # -- documents and rates ------------------------------------------------------------------
-
-    def document(self, kind: str, name: str) -> model.Document | None:
-        from sprat.store.sqlite import documents
-
-        return self._read(documents.get, kind, name)
-
-    def documents(self, kind: str, limit: int, after: str | None) -> list[model.Document]:
-        from sprat.store.sqlite import documents
-
-        return self._read(documents.page, kind, limit, after)
-
-    def put(
-        self, kind: str, name: str, body: str | None, version: int | None, seconds: float | None
-    ) -> bool:
-        from sprat.store.sqlite import documents
-
-        return self._write_synced(documents.put, kind, name, body, version, seconds)
-
-    def take(self, name: str, amount: float, rate: float, burst: float) -> float:
-        from sprat.store.sqlite import documents
-
-        return self._write(documents.take, name, amount, rate, burst)
 
     # -- the store itself -------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
+    from sprat.store.sqlite.transaction import SqliteTransaction, WriteTransaction
 
 BUSY_SECONDS = 30.0  # how long a transaction waits for the file before it gives up
 LONG_SECONDS = 1.0  # a wait that may have made somebody miss a heartbeat

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
+    from sprat.store.sqlite.transaction import SqliteTransaction, WriteTransaction
 
 SLACK_SECONDS = 2.0  # the wall clock may lead by this much before the store follows
 BOOT_ID = "/proc/sys/kernel/random/boot_id"

@@ -19,6 +19,7 @@ from sprat.store.sqlite import clock, forks, schema
 from sprat.store.sqlite import counters as tally
 from sprat.store.sqlite.busy_handler import BUSY_SECONDS, Patience
 from sprat.store.sqlite.database_file import DatabaseFile
+from sprat.store.sqlite.transaction import SqliteTransaction, WriteTransaction
 from sprat.store.sqlite.wakeup import WakeupFile
 
 TYPE_CHECKING = False
@@ -30,43 +31,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 CHECKPOINT_BYTES = 1 << 22  # of WAL before it is folded into the file; reopening reads all of it
-
-
-class SqliteTransaction:
-    """What a verb works with: `run` executes a statement, `now` is the store's time.
-
-    There is one cursor: running a statement ends the one before it, so its rows have to be
-    fetched by then."""
-
-    __slots__ = ("db", "now", "run", "run_many")
-    now: float
-
-    def __init__(self, db: apsw.Connection, cursor: apsw.Cursor) -> None:
-        self.db = db
-        self.run: Callable[..., Any] = cursor.execute
-        self.run_many: Callable[..., Any] = cursor.executemany
-
-    def __getattr__(self, name: str) -> float:
-        """Called for what is not set yet: the clock is read on first use."""
-        if name != "now":
-            raise AttributeError(name)
-        self.now = clock.now(self.run)
-        return self.now
-
-
-class WriteTransaction(SqliteTransaction):
-    """Also sums up what happens to items, to be written once at the end."""
-
-    __slots__ = ("ends", "rings", "takes", "tally")
-
-    def __init__(self, db: apsw.Connection, cursor: apsw.Cursor, tally: Counters) -> None:
-        self.db = db
-        self.run = cursor.execute
-        self.run_many = cursor.executemany
-        self.tally = tally
-        self.rings = False  # whether somebody who waits should look again
-        self.takes = False  # whether a worker lost a claim
-        self.ends = False  # whether this may be the last write here: hold nothing back
 
 
 class Connection:
@@ -171,7 +135,7 @@ class Connection:
 
     def transaction(self) -> WriteTransaction:
         """What a verb works with, in a transaction that was begun."""
-        return WriteTransaction(self._db or self._open(), self._cursor, self._tally)
+        return WriteTransaction(self._db or self._open(), self._cursor, self._tally, self.patience)
 
     def end(self, tx: WriteTransaction, holds: bool) -> None:
         """Commit, with what the transaction summed up; statistics may be held back."""

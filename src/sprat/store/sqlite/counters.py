@@ -1,11 +1,11 @@
-"""Writes what a transaction summed up: see sprat/counters.py."""
+"""Writes what a transaction summed up: see core/counters.py."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sprat.core.counters import HeldStatistics
-    from sprat.store.sqlite.connection import WriteTransaction
+    from sprat.store.sqlite.transaction import WriteTransaction
 
 ADD_COUNTS = """
 UPDATE pool_count SET pending = pending + ?3, delayed = delayed + ?4, backlog = backlog + ?5,

@@ -1,6 +1,6 @@
 """The commonest exchange, straight on: one job is done and the next one is claimed.
 
-It does what claims.exchange does, in four statements instead of seven, when nothing is special:
+It does what exchange.py does, in four statements instead of seven, when nothing is special:
 the pool has no lanes and nothing delayed is due, the worker is active with most of its lease left,
 and the job that is done was claimed from the same pool. Whatever is special goes the long way.
 """
@@ -12,6 +12,7 @@ import time
 
 from sprat.core import jsontext, model
 from sprat.store.sqlite import claims, marks
+from sprat.store.sqlite.exchange import exchange as any_exchange
 from sprat.store.sqlite.lanes import ONE_LANE
 from sprat.store.sqlite.rows import READY
 
@@ -85,7 +86,7 @@ def exchange(
             if seen is None:
                 rest: dict[str, Any] = {"settlements": settlements, "announced": announced}
                 rest |= {"start": None, "claim": 1}
-                return connection.finish(True, claims.exchange, (pool, worker), rest)
+                return connection.finish(True, any_exchange, (pool, worker), rest)
             (now, held, claimed_at, seq, ready_at, item_id, data, attempts, max_retries, priority,
              key, epoch, checkpoint, progress, note, error, created_at,
              given_back, task, transients, version) = seen  # fmt: skip

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.core.model import PoolSettings
-    from sprat.store.sqlite.connection import SqliteTransaction, WriteTransaction
+    from sprat.store.sqlite.transaction import SqliteTransaction, WriteTransaction
 
     Row = tuple[Any, ...]
 

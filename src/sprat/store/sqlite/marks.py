@@ -9,7 +9,7 @@ from sprat.core.leases import TOUCH_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sprat.store.sqlite.connection import WriteTransaction
+    from sprat.store.sqlite.transaction import WriteTransaction
 
 MARK = "SELECT value FROM meta WHERE name = 'mark'"
 SET = "INSERT OR REPLACE INTO meta VALUES ('mark', ?)"

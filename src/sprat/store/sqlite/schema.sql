@@ -102,7 +102,7 @@ CREATE TABLE worker_registry (
     grp TEXT NOT NULL DEFAULT '',           -- of the scale set that launched it
     started_at REAL NOT NULL,
     last_heartbeat REAL NOT NULL,
-    current_task_id TEXT,                   -- as of the last heartbeat; the API looks it up
+    current_task_id TEXT,                   -- not written any more: rows.py looks it up
     incarnation INTEGER NOT NULL DEFAULT 0,
     lease_seconds REAL NOT NULL,
     lease_until REAL NOT NULL,              -- while starting: the deadline of the launch

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sprat.store.backend import WorkerRef
-    from sprat.store.sqlite.connection import Connection, SqliteTransaction
+    from sprat.store.sqlite.connection import Connection
+    from sprat.store.sqlite.transaction import SqliteTransaction
 
 LOOK_AGAIN_SECONDS = 1.0  # a waiter looks this often even if the bell is silent
 
