@@ -40,6 +40,7 @@ OPENS_BACKENDS = {
 # Modules that every short-lived worker imports: each import here is paid once a job.
 LEAN = {
     *("", "__main__", "core.record", "core.errors", "core.model", "core.extensions"),
+    *("core.runtime",),
     *("core.retry_rules", "core.payload", "core.fields", "core.did_you_mean", "config.settings"),
     *("store.backend", "store.pool", "store.workers"),
     *("store.store", "store.open_store", "store.sql", "store.sqlite", "store.http", "cli"),
@@ -64,6 +65,14 @@ THIRD_PARTY = {
     "server": {"msgspec", "starlette", "uvicorn"},
 }
 
+# Packages whose clock, sleeps, randomness and processes a simulation can replace
+REPLAYABLE = {
+    *("core", "scaling", "store", "fleet", "worker", "launchers"),
+    *("tasks", "machines", "triggers"),
+}
+OF_THE_RUNTIME = {
+    *("time.monotonic", "time.time", "time.sleep", "os.urandom", "os.fork", "os.posix_spawn"),
+}
 # Class names that several modules have, and why
 SAME_NAME = {
     "Options": "the options of a policy, launcher or server: found by this name",
@@ -236,6 +245,17 @@ def test_third_party_packages_stay_where_they_are_needed(module: Module) -> None
     foreign = {root(name) for name, _ in module.imports()} - set(sys.stdlib_module_names)
     allowed = (names for place, names in THIRD_PARTY.items() if is_in(module.name, {place}))
     assert foreign - {"sprat"} <= set().union(*allowed)
+
+
+@each_packaged
+def test_time_chance_and_new_processes_come_from_the_runtime(module: Module) -> None:
+    if package(module.name) in REPLAYABLE and module.name != "core.runtime":
+        direct = {ast.unparse(node) for node in ast.walk(module.tree) if is_direct(node)}
+        assert not direct, f"{module.name}: use core/runtime.py instead of {direct}"
+
+
+def is_direct(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and ast.unparse(node) in OF_THE_RUNTIME
 
 
 @each_module

@@ -79,7 +79,7 @@ def test_a_burst_of_looks_reads_the_files_once(monkeypatch: pytest.MonkeyPatch) 
     looks: list[int] = []
     monkeypatch.delenv("SPRAT_LAUNCH_WHEN_SATURATED", raising=False)
     monkeypatch.setattr(machine_load, "_last", machine_load._Last())
-    monkeypatch.setattr(machine_load.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(machine_load.runtime, "monotonic", lambda: clock[0])
     monkeypatch.setattr(machine_load, "measured", lambda _, cores: looks.append(cores))
     for moment in (0.0, 0.05, 0.09, 0.2):
         clock[0] = 1000.0 + moment

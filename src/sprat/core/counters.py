@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from sprat.core.histogram import FINE, bin_of
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class HeldStatistics:
         ]
 
     def is_due(self) -> bool:
-        return time.monotonic() >= self.due_at
+        return runtime.monotonic() >= self.due_at
 
     def hold(self, stats: list[Event], now: float) -> None:
         self.held.append((now, stats))
@@ -89,7 +88,7 @@ class HeldStatistics:
     def written(self) -> None:
         self.held = []
         self.jobs = []
-        self.due_at = time.monotonic() + HOLD_SECONDS
+        self.due_at = runtime.monotonic() + HOLD_SECONDS
 
 
 def _add(sums: Sums, pool: str, at: int, kind: str, took: float, n: int = 1) -> None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from socketserver import ThreadingMixIn
 
 from sprat.core.errors import InvalidInput
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class BoundedServer(ThreadingMixIn, HTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._free.acquire(blocking=False):
-            self._end_slow(time.monotonic(), at_most=1)
+            self._end_slow(runtime.monotonic(), at_most=1)
             if not self._free.acquire(timeout=self._patience):
                 self.shutdown_request(request)
                 return
-        self._reading[request] = time.monotonic()
+        self._reading[request] = runtime.monotonic()
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -59,7 +59,7 @@ class BoundedServer(ThreadingMixIn, HTTPServer):
 
     def service_actions(self) -> None:
         """Called twice a second, and after each connection."""
-        self._end_slow(time.monotonic() - self._patience)
+        self._end_slow(runtime.monotonic() - self._patience)
 
     def has_read(self, request: socket.socket) -> None:
         """The whole request came: its answer may take its time."""

@@ -7,9 +7,9 @@ about the processor only.
 from __future__ import annotations
 
 import os
-import time
 
 from sprat.core.model import Saturation
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def saturation() -> Saturation | None:
     """What this machine has too little of; None: nothing, or this system does not say."""
     if os.environ.get("SPRAT_LAUNCH_WHEN_SATURATED"):
         return None
-    now = time.monotonic()
+    now = runtime.monotonic()
     if now - _last.at > KEPT_SECONDS:
         _last.found, _last.at = measured(_read, cores()), now
     return _last.found

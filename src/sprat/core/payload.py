@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import time
-
 from sprat.core import jsontext, model
 from sprat.core.errors import InvalidInput
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,13 +170,13 @@ def seconds(value: object, what: str, high: float = MAX_DELAY_SECONDS) -> float:
 def new_id() -> str:
     """A fresh id: random, with the time in front so that neighbours in time are neighbours in
     the index. Only its uniqueness matters."""
-    return f"{int(time.time() * 1000):012x}{os.urandom(8).hex()}"
+    return f"{int(runtime.time() * 1000):012x}{runtime.random_bytes(8).hex()}"
 
 
 def new_ids(n: int) -> list[str]:
     """Fresh ids that count up from a random one: 63 bits are drawn once a call."""
-    drawn = int.from_bytes(os.urandom(8)) >> 1  # one bit less: counting does not overflow
-    prefix = f"{int(time.time() * 1000):012x}{drawn >> 31:08x}"
+    drawn = int.from_bytes(runtime.random_bytes(8)) >> 1  # one bit less: counting does not overflow
+    prefix = f"{int(runtime.time() * 1000):012x}{drawn >> 31:08x}"
     first = drawn & _31_BITS
     return [prefix + f"{number:08x}" for number in range(first, first + n)]
 

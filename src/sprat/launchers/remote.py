@@ -7,8 +7,8 @@ controller's loop.
 from __future__ import annotations
 
 import sys
-import time
 
+from sprat.core.runtime import runtime
 from sprat.fleet.launcher import Launcher
 from sprat.launchers.process.launcher import environment, run_apart
 
@@ -26,7 +26,7 @@ class RemoteLauncher(Launcher):
 
     def attend(self, url: str, pool: str, settings: PoolSettings) -> None:
         """One pass per lease: it asks the engine or cluster which workers are left."""
-        now = time.monotonic()
+        now = runtime.monotonic()
         if now - _attended_at.get((url, pool), -1e9) >= 2 * settings.heartbeat_seconds:
             _attended_at[url, pool] = now
             self.start_pass(url, pool, settings)

@@ -19,6 +19,7 @@ from sprat.config import environment
 from sprat.core import fields
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -288,6 +289,5 @@ def _seconds(moment: Moment | None) -> float | None:
 
 
 def _clock() -> float:
-    import time
 
-    return time.time()
+    return runtime.time()

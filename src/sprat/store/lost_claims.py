@@ -7,9 +7,8 @@ the worker leaves.
 
 from __future__ import annotations
 
-import os
-
 from sprat.core import model
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class LostClaims:
             found = self._requests.get((pool, worker))
             if found is not None:
                 return found[0], max(claim, found[1]), True
-        return os.urandom(8).hex(), claim, False
+        return runtime.random_bytes(8).hex(), claim, False
 
     def keep(self, pool: str, worker: WorkerRef | None, name: str, claim: int) -> None:
         """No answer came to this request."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 
 from sprat.core import extensions, model
 from sprat.core.errors import InvalidInput
+from sprat.core.runtime import runtime
 from sprat.store import claim_tokens, default_tenant_limit
 from sprat.store.pool import WorkPool
 from sprat.store.workers import Workers
@@ -67,10 +67,10 @@ class Store:
         """A server is not asked before each of a thousand pushes: a change of the settings by
         somebody else is noticed a moment later."""
         settings, until = self._settings.get(pool, (None, 0.0))
-        if settings is None or time.monotonic() > until:
+        if settings is None or runtime.monotonic() > until:
             settings = self.backend.pool_state(pool).settings
             if not self.url.startswith(LOCAL):
-                self._settings[pool] = settings, time.monotonic() + SETTINGS_SECONDS
+                self._settings[pool] = settings, runtime.monotonic() + SETTINGS_SECONDS
         return settings
 
     def _after_configure(self, pool: str) -> None:

@@ -6,10 +6,10 @@ Stores are opened at the first push and kept: one for each URL and process.
 from __future__ import annotations
 
 import os
-import time
 from contextvars import ContextVar
 
 from sprat.core.errors import InvalidInput
+from sprat.core.runtime import runtime
 from sprat.store.open_store import open_store
 from sprat.store.store import Store
 from sprat.tasks import ownership
@@ -55,7 +55,7 @@ class DefaultStore:
         push, and again from time to time: another program may have moved the pool."""
         key = task.pool_name, task.name
         owner, handler, until = self._adopted.get(key, (task, "", 0.0))
-        if owner is task and until > time.monotonic():
+        if owner is task and until > runtime.monotonic():
             return
         program = task.program()
         if handler not in ("", program.handler):
@@ -65,7 +65,7 @@ class DefaultStore:
             )
         while not self._settle_in(self.store.pool(task.pool_name), program, task.settings()):
             pass  # another process changed the settings in between
-        self._adopted[key] = task, program.handler, time.monotonic() + ADOPTED_SECONDS
+        self._adopted[key] = task, program.handler, runtime.monotonic() + ADOPTED_SECONDS
 
     def _settle_in(self, pool: WorkPool, program: Program, wanted: Mapping[str, Any]) -> bool:
         from sprat.config import settings

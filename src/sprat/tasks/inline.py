@@ -8,10 +8,10 @@ pushes follows when that one is over, or when its result is asked for.
 from __future__ import annotations
 
 import json
-import time
 
 from sprat.core import model
 from sprat.core.errors import SpratError
+from sprat.core.runtime import runtime
 from sprat.store.store import Store
 from sprat.tasks import default_store
 from sprat.tasks.results import answer
@@ -40,7 +40,7 @@ class inline(default_store.DefaultStore):  # noqa: N801  (used as a statement: `
 
         self._skipped_seconds = 0.0
         super().__init__(
-            Store(MemoryBackend(clock=lambda: time.time() + self._skipped_seconds), "memory://")
+            Store(MemoryBackend(clock=lambda: runtime.time() + self._skipped_seconds), "memory://")
         )
         self._tasks: dict[str, dict[str, Pushes]] = {}  # by pool and name
         self._groups: set[str] = set()

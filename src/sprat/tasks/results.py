@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 from sprat.core import extensions, model, payload
 from sprat.core.errors import JobCancelled, JobFailed
+from sprat.core.runtime import runtime
 from sprat.tasks import default_store
 
 TYPE_CHECKING = False
@@ -33,14 +32,14 @@ def result(item_id: str, timeout: float | None = None, *, store: str | Store | N
     if not place.has_workers:
         limit = 0.0
     has_called = limit == 0
-    began = time.monotonic()
+    began = runtime.monotonic()
     call_at = began + FIRST_CALL_SECONDS
     pause = FIRST_PAUSE_SECONDS
     while True:
         item = place.look(item_id)
         if item.status in model.FINISHED:
             return answer(item)
-        waited = time.monotonic() - began
+        waited = runtime.monotonic() - began
         is_over = limit is not None and waited >= limit
         # One call at least: on a busy machine the first look may take longer than the time-out.
         if not has_called if is_over else began + waited >= call_at:
@@ -49,7 +48,7 @@ def result(item_id: str, timeout: float | None = None, *, store: str | Store | N
             _call(place.store, item.pool)
         if is_over:
             raise TimeoutError(f"item {item_id} is {item.status} after {waited:.3g} seconds")
-        time.sleep(pause if limit is None else min(pause, limit - waited))
+        runtime.sleep(pause if limit is None else min(pause, limit - waited))
         pause = min(pause * SLOWER, LONGEST_PAUSE_SECONDS)
 
 

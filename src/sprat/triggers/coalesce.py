@@ -9,9 +9,8 @@ began after it, and a storm is answered once a pause, by one process.
 
 from __future__ import annotations
 
-import time
-
 from sprat.core import payload
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def answer(
             if _take(store, key):
                 runs += 1
                 run()
-                time.sleep(pause)
+                runtime.sleep(pause)
         finally:
             _let_go(store, key, token)
     return runs

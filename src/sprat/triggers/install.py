@@ -18,6 +18,7 @@ from sprat.config import schedule
 from sprat.config.trigger import CRON, Trigger
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
+from sprat.core.runtime import runtime
 from sprat.triggers import registry
 
 TYPE_CHECKING = False
@@ -151,7 +152,7 @@ def is_local(timezone: str) -> bool:
     from datetime import datetime
 
     zone = schedule.tzinfo(timezone)
-    now = time.time()
+    now = runtime.time()
     for day in range(DAYS):
         moment = now + 86400 * day
         offset = datetime.fromtimestamp(moment, zone).utcoffset()

@@ -7,11 +7,10 @@ Only the store's clock counts, and the trigger's own time zone.
 
 from __future__ import annotations
 
-import time
-
 from sprat.config import schedule
 from sprat.config.trigger import CRON, Trigger
 from sprat.core.record import Record
+from sprat.core.runtime import runtime
 from sprat.triggers import coalesce, firing, registry
 from sprat.triggers.events import work_added
 
@@ -69,7 +68,7 @@ def _wait(store: Store, triggers: Sequence[Trigger], wait: float) -> None:
     coming = [schedule.following(t.schedule or "", t.timezone, now) for t in triggers]
     left = [due - now for due in coming if due is not None and due - now <= wait]
     if left:
-        time.sleep(min(left) + PAST_DUE_SECONDS)
+        runtime.sleep(min(left) + PAST_DUE_SECONDS)
 
 
 def _fire_together(store: Store, triggers: Sequence[Trigger], limit: float | None) -> list[Fired]:

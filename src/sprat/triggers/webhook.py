@@ -16,12 +16,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import time
 
 from sprat.config.trigger import WEBHOOK, Trigger
 from sprat.core import jsontext
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
+from sprat.core.runtime import runtime
 from sprat.triggers import firing, registry
 
 TYPE_CHECKING = False
@@ -93,7 +93,7 @@ def receive(
         return _refused(401, f"sign the request: {TIMESTAMP} and {SIGNATURE}")
     if not timestamp.isascii() or not timestamp.isdigit() or len(timestamp) > 12:
         return _refused(400, f"{TIMESTAMP} is seconds since 1970")
-    if abs((time.time() if now is None else now) - int(timestamp)) > WINDOW_SECONDS:
+    if abs((runtime.time() if now is None else now) - int(timestamp)) > WINDOW_SECONDS:
         return _refused(401, f"{TIMESTAMP} is more than {WINDOW_SECONDS:g} seconds off")
     if signature.startswith("v1="):
         return _refused(401, _OLD)

@@ -8,11 +8,10 @@ thread (see heartbeat_thread.py) while it runs in the worker.
 
 from __future__ import annotations
 
-import time
-
 from sprat.core import model
 from sprat.core.errors import StoreUnavailable
 from sprat.core.retry_rules import stopped_after
+from sprat.core.runtime import runtime
 from sprat.store.backend import ClaimRef
 from sprat.store.pool import worker_ref
 from sprat.worker.job import Job, Stopped
@@ -67,8 +66,8 @@ class Attempts:
         where the store cannot tell them from the claim."""
         if self._settings.isolation == "process":
             return self._in_a_child(item), None
-        began = time.monotonic()
-        return self._here(item), time.monotonic() - began
+        began = runtime.monotonic()
+        return self._here(item), runtime.monotonic() - began
 
     def hurry(self) -> None:
         """Items were claimed ahead: they must not wait for a long job."""
@@ -90,15 +89,15 @@ class Attempts:
         job = Job(self._pool, item)
         child = JobProcess(lambda: attempt(self._processor, job))
         limit = self._settings.timeout_seconds
-        began = time.monotonic()
+        began = runtime.monotonic()
         while True:
             pause, bell = self._until_look(began)
             if limit is not None:
-                pause = min(pause, began + limit - time.monotonic())
+                pause = min(pause, began + limit - runtime.monotonic())
             outcome = child.wait(max(0.0, pause), bell)
             if outcome is not None:
                 return outcome
-            if limit is not None and time.monotonic() >= began + limit:
+            if limit is not None and runtime.monotonic() >= began + limit:
                 child.kill()
                 return Outcome(ok=False, error=stopped_after(limit))
             if self._has_to_stop:
@@ -115,7 +114,7 @@ class Attempts:
     def _until_look(self, began: float) -> tuple[float, int | None]:
         """How long to leave a job alone, and a descriptor that tells of a cancel before that.
         Most jobs are over before it is worth a connection to listen for one."""
-        if time.monotonic() - began < CANCEL_SECONDS:
+        if runtime.monotonic() - began < CANCEL_SECONDS:
             return CANCEL_SECONDS, None
         bell = self._cancel_bell()
         longest = POLL_SECONDS if bell is None else LOOK_UP_SECONDS

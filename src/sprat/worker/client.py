@@ -5,12 +5,12 @@ docs/recipes/own-worker.md has a whole worker; `sprat work --serve` uses the sam
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sprat.core import jsontext, payload, percent_encoding
 from sprat.core.errors import InvalidInput, StoreUnavailable, UnknownWorker
+from sprat.core.runtime import runtime
 from sprat.worker import health
 
 LONGEST_PAUSE_SECONDS = 30.0
@@ -109,7 +109,7 @@ class Client(Routes):
         del self._unreported[: len(reported)]
         return list(told["stop_operations"])
 
-    def register_in_time(self, sleep: Callable[[float], object] = time.sleep) -> list[str]:
+    def register_in_time(self, sleep: Callable[[float], object] = runtime.sleep) -> list[str]:
         """The same, for as long as it takes; only what no waiting mends is an error."""
         failures = 0
         while True:

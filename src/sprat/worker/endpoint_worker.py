@@ -8,11 +8,11 @@ before, as soon as a heartbeat said so or none came through.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 
 from sprat.core import jsontext, model
 from sprat.core.errors import StoreUnavailable
+from sprat.core.runtime import runtime
 from sprat.worker.client import Client, pause_after
 from sprat.worker.health import HealthServer
 from sprat.worker.observer import WorkerObserver
@@ -39,7 +39,7 @@ class EndpointRegistration(WorkerObserver):
         make: Callable[[], Worker],
         *,
         say: Say = lambda _: None,
-        sleep: Sleep = time.sleep,
+        sleep: Sleep = runtime.sleep,
     ) -> None:
         self._health = HealthServer(address, lambda: self._operation)
         self._make = make

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 
 from sprat.core import jsontext
 from sprat.core.errors import InvalidInput
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class _Request:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self.end = time.monotonic() + ONE_REQUEST_SECONDS
+        self.end = runtime.monotonic() + ONE_REQUEST_SECONDS
         self.head = b""
         connection.setblocking(False)
 
@@ -138,12 +138,12 @@ class _Request:
 def _milliseconds_left(requests: dict[int, _Request]) -> float | None:
     """Until the oldest request is too old."""
     for request in requests.values():
-        return max(0.0, request.end - time.monotonic()) * 1000 + 1
+        return max(0.0, request.end - runtime.monotonic()) * 1000 + 1
     return None
 
 
 def _end_slow(requests: dict[int, _Request]) -> None:
-    now = time.monotonic()
+    now = runtime.monotonic()
     for descriptor, request in list(requests.items()):
         if len(requests) <= MAX_AT_ONCE and request.end > now:
             return

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import _thread
 import os
-import time
 
 from sprat.core.errors import SpratError
 from sprat.core.retry_rules import stopped_after
+from sprat.core.runtime import runtime
 from sprat.worker.job import Stopped
 
 TYPE_CHECKING = False
@@ -67,7 +67,7 @@ class HeartbeatThread:
         self._job += 1
         self.stopped = False
         if self._timeout is not None:
-            self._end = time.monotonic() + self._timeout
+            self._end = runtime.monotonic() + self._timeout
         self._may_stop = self._is_main
 
     def finish(self) -> None:
@@ -77,7 +77,7 @@ class HeartbeatThread:
 
     def hurry(self, seconds: float) -> None:
         """Let the pause be no longer than this: what it was for has changed."""
-        if self._next_at - time.monotonic() > seconds:
+        if self._next_at - runtime.monotonic() > seconds:
             self._stir()
 
     def end(self) -> None:
@@ -118,7 +118,7 @@ class HeartbeatThread:
         while not self._over:
             if self._slept(max(0.0, self._until_next())):
                 job, end = self._job, self._end
-                if end is not None and time.monotonic() >= end:
+                if end is not None and runtime.monotonic() >= end:
                     self._stop(job, stopped_after(self._timeout or 0.0))
                 elif not self._is_ours():
                     self._stop(job, "")
@@ -133,7 +133,7 @@ class HeartbeatThread:
 
     def _slept(self, seconds: float) -> bool:
         """Whether the pause was over before it was stirred."""
-        self._next_at = time.monotonic() + seconds
+        self._next_at = runtime.monotonic() + seconds
         stirred = self._quiet.acquire(timeout=seconds)
         return not stirred and not self._over
 
@@ -142,7 +142,7 @@ class HeartbeatThread:
         if self._timeout is None:
             return self._pause()
         end = self._end
-        return min(self._pause(), self._timeout if end is None else end - time.monotonic())
+        return min(self._pause(), self._timeout if end is None else end - runtime.monotonic())
 
     def _stop(self, job: int, why: str) -> None:
         self._why = why

@@ -15,6 +15,7 @@ import select
 import sys
 
 from sprat.core import jsontext
+from sprat.core.runtime import runtime
 from sprat.worker.processor import Outcome, failed
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ class JobProcess:
         self._answer, write = os.pipe()
         leash, self._hold = os.pipe()
         self._heard = b""
-        self.pid = os.fork()
+        self.pid = runtime.fork()
         if self.pid == 0:
             os.close(self._hold)
             _be_the_child(work, write, leash)

@@ -8,11 +8,11 @@ meanwhile stops, any other goes on (see leases.py for how a store treats leases 
 from __future__ import annotations
 
 import os
-import time
 
 from sprat.core import model
 from sprat.core.errors import SpratError, StoreUnavailable
 from sprat.core.leases import TOUCH_PART
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ class Membership:
         self.heartbeat_seconds = self.lease / 2
         self.status = model.STARTING
         self.signals = 0  # how often this process was asked to leave
-        self.heard_at = time.monotonic()  # the lease lasts at least from here
+        self.heard_at = runtime.monotonic()  # the lease lasts at least from here
 
     def register(self) -> bool:
         """Whether the worker may work: its place was not given up, or taken by another."""
-        self.heard_at = time.monotonic()
+        self.heard_at = runtime.monotonic()
         self.me = self._store.workers.register(self.registration)
         self.status = self.me.status
         return self.status == model.ACTIVE
@@ -91,18 +91,18 @@ class Membership:
     def heartbeat(self, holding: Iterable[model.WorkItem] = ()) -> tuple[str, ...]:
         """Send one; the ids of the claims that are lost."""
         answer = self._store.workers.heartbeat(self.me, holding=list(holding))
-        self.heard_at = time.monotonic()
+        self.heard_at = runtime.monotonic()
         self.status = answer.status
         return answer.lost
 
     def is_due(self, seconds: float | None = None) -> bool:
         """Whether the last sign of life was this long ago; by default, a heartbeat's interval."""
         pause = self.heartbeat_seconds if seconds is None else seconds
-        return time.monotonic() - self.heard_at >= pause
+        return runtime.monotonic() - self.heard_at >= pause
 
     def until_due(self) -> float:
         """Soon, when it is overdue: the store did not answer, or only claims renewed the lease."""
-        due = self.heard_at + self.heartbeat_seconds - time.monotonic()
+        due = self.heard_at + self.heartbeat_seconds - runtime.monotonic()
         return max(due, min(RETRY_SECONDS, self.heartbeat_seconds / 2))
 
     def holds(self, item: model.WorkItem) -> bool:
@@ -161,4 +161,4 @@ class Membership:
                 if self.signals >= signals and self.is_due(self.lease):
                     self.status = model.LOST
                     return None
-                time.sleep(RETRY_SECONDS)
+                runtime.sleep(RETRY_SECONDS)

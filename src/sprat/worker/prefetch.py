@@ -9,9 +9,9 @@ done and hands back what has not begun (see heartbeat_thread.py).
 from __future__ import annotations
 
 import _thread
-import time
 
 from sprat.core import model
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Prefetch:
 
     def begin(self, items: Sequence[model.WorkItem]) -> model.WorkItem | None:
         """A new batch: its first item."""
-        self._began = time.monotonic()
+        self._began = runtime.monotonic()
         self._let_go = False
         if not items:
             return None
@@ -83,7 +83,7 @@ class Prefetch:
             self._settled[:0] = settlements
 
     def _adapt(self) -> None:
-        seconds = time.monotonic() - self._began
+        seconds = runtime.monotonic() - self._began
         if self._let_go or seconds > LET_GO_SECONDS:
             self._size = 1
         elif seconds > BATCH_SECONDS:

@@ -8,6 +8,7 @@ import sys
 from sprat.core import extensions, model, payload, retry_rules
 from sprat.core.errors import InvalidInput, JobError, Poison, SpratError, Throttled, Transient
 from sprat.core.record import Record
+from sprat.core.runtime import runtime
 from sprat.worker.handlers import Handlers, UnknownTask
 from sprat.worker.job import Stopped, run
 
@@ -128,7 +129,7 @@ def settlement(
             item.attempts + item.given_back,
             base=settings.retry_base_seconds,
             cap=settings.retry_cap_seconds,
-            jitter=int.from_bytes(os.urandom(4)) / (1 << 32),
+            jitter=int.from_bytes(runtime.random_bytes(4)) / (1 << 32),
         )
     error = payload.error_text(outcome.error)
     return model.Settlement.of((item_id, token, kind, None, error, delay, seconds))

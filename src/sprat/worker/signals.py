@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Signals:
             pass  # not the main thread
 
     def _told(self) -> None:
-        now = time.monotonic()
+        now = runtime.monotonic()
         if now - self._told_at >= ONE_CAUSE_SECONDS:
             self._told_at = now
             self._call()

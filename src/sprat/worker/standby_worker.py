@@ -8,10 +8,9 @@ is: it is there as soon as the process heeds signals, and has a word in it while
 
 from __future__ import annotations
 
-import time
-
 from sprat.core import model
 from sprat.core.errors import InvalidInput, StoreUnavailable, UnknownWorker
+from sprat.core.runtime import runtime
 from sprat.worker.observer import WorkerObserver
 from sprat.worker.signals import Signals
 from sprat.worker.worker import TOLD_TO, Worker, WorkerReport
@@ -66,7 +65,7 @@ class Standby(WorkerObserver):
             self._outlast(self._bury)
             while not self._is_told:
                 if not self._take_one():
-                    time.sleep(LOOK_SECONDS)
+                    runtime.sleep(LOOK_SECONDS)
         return self._done
 
     def show(self, word: str) -> None:
@@ -136,5 +135,5 @@ class Standby(WorkerObserver):
                 return step()
             except StoreUnavailable as error:
                 self._say(str(error))
-                time.sleep(LOOK_SECONDS)
+                runtime.sleep(LOOK_SECONDS)
         return None

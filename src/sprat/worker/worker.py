@@ -15,11 +15,10 @@ back at once.
 
 from __future__ import annotations
 
-import time
-
 from sprat.core import extensions, model
 from sprat.core.errors import StoreUnavailable
 from sprat.core.record import Record
+from sprat.core.runtime import runtime
 from sprat.worker.attempt import Attempts
 from sprat.worker.membership import RETRY_SECONDS, Membership, registration
 from sprat.worker.prefetch import Prefetch
@@ -120,7 +119,7 @@ class Worker:
             ahead=self._ahead,
             settled=self._settled,
         )
-        self._idle_since = self._looked_at = time.monotonic()
+        self._idle_since = self._looked_at = runtime.monotonic()
         self._has_changed = False
         self._throttled = 0  # jobs in a row
         self._jobs = self._failed = self._refused = 0
@@ -132,7 +131,7 @@ class Worker:
         with Signals(self._on_signal):
             if not self._membership.register():
                 return self.report(TOLD_TO)
-            self._idle_since = time.monotonic()
+            self._idle_since = runtime.monotonic()
             for observer in self._observers:
                 observer.began()
             try:
@@ -158,7 +157,7 @@ class Worker:
                 self._jobs += 1
                 if self._jobs == self._settings.max_jobs:
                     return TOLD_TO if self.is_told_to_leave else ENOUGH
-                self._idle_since = time.monotonic()
+                self._idle_since = runtime.monotonic()
             elif self._has_changed:
                 return CHANGED
             elif self._membership.status != model.ACTIVE:
@@ -186,7 +185,7 @@ class Worker:
         settlements = self._ahead.take()
         room = self._settings.max_jobs - self._jobs if self._settings.max_jobs else None
         size = self._ahead.size(room)
-        asked_at = time.monotonic()
+        asked_at = runtime.monotonic()
         answer = self._membership.persist(
             lambda: self._pool.exchange(self._membership.me, settlements=settlements, claim=size),
             signals=2 if settlements else 1,
@@ -209,7 +208,7 @@ class Worker:
         return item
 
     def _are_files_changed(self, seconds: float) -> bool:
-        now = time.monotonic()
+        now = runtime.monotonic()
         if self._version is None or now - self._looked_at < seconds:
             return False
         self._looked_at = now
@@ -232,21 +231,21 @@ class Worker:
     def _wait(self) -> bool:
         """Sleep until there may be work; False when this worker has been idle for too long."""
         try:
-            left = self._idle_since + self._settings.idle_seconds - time.monotonic()
+            left = self._idle_since + self._settings.idle_seconds - runtime.monotonic()
             if left <= 0:
-                self._idle_since = time.monotonic()
+                self._idle_since = runtime.monotonic()
                 return self._is_needed()
             if not self._sleep(min(left, LOOK_UP_SECONDS)):
                 self._membership.wait_sign()  # with work the claim comes first: it is a sign too
         except StoreUnavailable:
-            time.sleep(RETRY_SECONDS)
+            runtime.sleep(RETRY_SECONDS)
         return True
 
     def _sleep(self, seconds: float) -> bool:
-        end = time.monotonic() + seconds
+        end = runtime.monotonic() + seconds
         if self._pool.wait(self._membership.me, seconds=seconds):
             return True
-        if time.monotonic() < end:
+        if runtime.monotonic() < end:
             self._membership.heartbeat()  # woken without work: it has to leave
         return False
 

@@ -7,11 +7,10 @@ known to have ended: should we be killed before the reason is told, the next pas
 
 from __future__ import annotations
 
-import time
-
 from sprat.core import model
 from sprat.core.errors import SpratError
 from sprat.core.record import Record
+from sprat.core.runtime import runtime
 from sprat.launchers.docker.containers import container_name, place
 
 TYPE_CHECKING = False
@@ -47,7 +46,7 @@ def tend(
     live = {worker.worker_id for worker in workers}
     over = [c for c in containers if c.state in OVER]
     gone = {c.worker_id: _why(engine, c) for c in over if c.worker_id in live}
-    now = time.time()
+    now = runtime.time()
     for container in over:
         if container.worker_id not in live and now - container.created_at > YOUNG_SECONDS:
             _clear(engine, container)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 
 from sprat.core.errors import LaunchFailed, SpratError
+from sprat.core.runtime import runtime
 from sprat.launchers import option_checks
 from sprat.launchers.kubernetes import options as modes
 from sprat.launchers.remote import RemoteLauncher
@@ -111,7 +111,7 @@ def _tend(
     from sprat.launchers.kubernetes import jobs, names, reconcile
     from sprat.launchers.kubernetes.client import JOB, POD
 
-    options, now = _options(settings), time.time()
+    options, now = _options(settings), runtime.time()
     labels = {names.POOL: names.label_of(pool)}
     ours = {**labels, names.STORE: names.store_mark(url)}
     job_list = cluster.list(JOB, labels=ours) if options.mode == modes.JOB else []
@@ -160,5 +160,5 @@ def _fit(
         if launched:
             deployment.check_group([w for w in live() if w.worker_id in launched], options.group)
         return deployment.fit(
-            cluster, options, live, now=time.time(), deadline=settings.start_deadline_seconds
+            cluster, options, live, now=runtime.time(), deadline=settings.start_deadline_seconds
         )

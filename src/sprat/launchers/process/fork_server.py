@@ -27,9 +27,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 
 from sprat.core.errors import InvalidInput, SpratError
+from sprat.core.runtime import runtime
 from sprat.launchers.process.child_exits import ChildExits
 from sprat.launchers.process.forked_worker import (
     CODE_CHANGED,
@@ -76,7 +76,7 @@ class ForkServer:
         self._wake_pipe = WakePipe(url, pool)
         self._exits = ChildExits()
         self._proxy = StoreProxy(url, pool, in_child=self._close_inherited)
-        self._called_at = self._looked_at = time.monotonic()
+        self._called_at = self._looked_at = runtime.monotonic()
         self._woken_at: float | None = None  # the first wake-up that no pass has followed yet
         self._children: dict[int, str] = {}
         self._is_stopping = False
@@ -116,9 +116,9 @@ class ForkServer:
 
     def _run_pass(self, exits: list[tuple[str, str]], led: int) -> FleetState | None:
         """Run a pass; a fork server that finds something to do accepts wake-ups again."""
-        self._looked_at = time.monotonic()
+        self._looked_at = runtime.monotonic()
         ours = list(self._children.values())
-        called_ago = time.monotonic() - self._called_at
+        called_ago = runtime.monotonic() - self._called_at
         state = self._request(run_pass, exits, self._version, self._machine, ours, called_ago, led)
         if state is not None and (state.launch or _is_soon(state.wake_in)):
             self._wake_pipe.open()
@@ -135,7 +135,7 @@ class ForkServer:
             state = self._proxy.request(operation, *arguments, meanwhile=meanwhile)
             if state is not None or self._is_stopping:
                 return state
-            time.sleep(1.0)
+            runtime.sleep(1.0)
         return None
 
     # -- workers ----------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class ForkServer:
     def _fork(self, processor: Processor | Crew, state: FleetState, worker_id: str) -> None:
         # A signal in between would reach neither the new worker nor a handler that forwards it.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-        pid = os.fork()
+        pid = runtime.fork()
         if pid == 0:
             self._proxy.close_pipes()
             self._close_inherited()
@@ -188,7 +188,7 @@ class ForkServer:
         begin = "from sprat.launchers.process.forked_worker import run_unforked; run_unforked()"
         command = [sys.executable, "-P", "-c", begin, self._pool, worker_id]
         environment = {**os.environ, "SPRAT_URL": self._url}
-        self._children[os.posix_spawn(command[0], command, environment)] = worker_id
+        self._children[runtime.spawn(command[0], command, environment)] = worker_id
 
     # -- waiting ----------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class ForkServer:
         if not self._children:
             return [] if self._sleep(seconds) or self._stops_listening() else None
         exits: list[tuple[str, str]] = []
-        until = None if seconds is None else time.monotonic() + seconds
+        until = None if seconds is None else runtime.monotonic() + seconds
         while self._children:
             pid, status = self._next_exit(until)
             if not pid:
@@ -212,7 +212,7 @@ class ForkServer:
                 self._version = -1  # no version at all: new workers need another fork server
             if code != WAS_TOLD_TO:
                 exits.append((worker_id, _how(code)))
-                until = time.monotonic() + EXITS_SECONDS
+                until = runtime.monotonic() + EXITS_SECONDS
         return exits or ([] if self._is_called() and self._stops_listening() else None)
 
     def _next_exit(self, until: float | None) -> tuple[int, int]:
@@ -223,14 +223,14 @@ class ForkServer:
                 return pid, status
             pass_at = None if self._woken_at is None else self._woken_at + WAKE_SECONDS
             due = min((moment for moment in (until, pass_at) if moment is not None), default=None)
-            now = time.monotonic()
+            now = runtime.monotonic()
             if due is not None and now >= due:
                 self._woken_at = None
                 return 0, 0
             left = LOOK_SECONDS if due is None else min(due - now, LOOK_SECONDS)
             self._exits.wait(left, self._wake_pipe.descriptor if pass_at is None else -1)
             if pass_at is None and self._wake_pipe.clear():
-                self._called_at = self._woken_at = time.monotonic()
+                self._called_at = self._woken_at = runtime.monotonic()
 
     def _sleep(self, seconds: float | None) -> bool:
         """No worker is left here. Wait for work to come, unless another fork server does."""
@@ -241,9 +241,9 @@ class ForkServer:
             return not wake(self._url, self._pool)  # it may not know of that work
         self._proxy.stop()
         if self._wake_pipe.wait(min(seconds, LONGEST_NAP_SECONDS), lambda: self._is_stopping):
-            time.sleep(max(0.0, self._looked_at + WAKE_SECONDS - time.monotonic()))
+            runtime.sleep(max(0.0, self._looked_at + WAKE_SECONDS - runtime.monotonic()))
             self._wake_pipe.clear()
-            self._called_at = time.monotonic()
+            self._called_at = runtime.monotonic()
         return not self._is_stopping
 
     def _is_called(self) -> bool:

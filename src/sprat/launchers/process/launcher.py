@@ -7,6 +7,7 @@ import signal
 import sys
 
 from sprat.core.errors import InvalidInput, SpratError
+from sprat.core.runtime import runtime
 from sprat.fleet.launcher import Launcher
 from sprat.launchers.process import wake_pipe
 
@@ -121,7 +122,7 @@ def run_apart(
         if text:
             content = _unnamed_file(text)
             passed.append((os.POSIX_SPAWN_DUP2, content, INPUT))
-        pid = os.posix_spawn(
+        pid = runtime.spawn(
             command[0],
             command,
             environment,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import select
-import time
 
 from sprat.core.errors import SpratError
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class ParentHeartbeat:
         """Send heartbeats for these workers from now on."""
         self._processes = processes
         self._pause = PART * heartbeat
-        self._next_at = time.monotonic() + self._pause
-        self._prepared_until = time.monotonic() + deadline
+        self._next_at = runtime.monotonic() + self._pause
+        self._prepared_until = runtime.monotonic() + deadline
 
     def line(self, descriptor: int) -> bytes:
         """The next request, or nothing when the fork server is gone. Heartbeats are sent
@@ -63,11 +63,11 @@ class ParentHeartbeat:
         return line + b"\n"
 
     def _is_readable(self, descriptor: int) -> bool:
-        left = self._next_at - time.monotonic()
+        left = self._next_at - runtime.monotonic()
         return bool(select.select([descriptor], [], [], max(0.0, left))[0])
 
     def _send(self) -> None:
-        self._next_at = time.monotonic() + self._pause
+        self._next_at = runtime.monotonic() + self._pause
         alive = [worker_id for pid, worker_id in self._processes if self._is_alive(pid)]
         if not alive:
             return
@@ -77,7 +77,7 @@ class ParentHeartbeat:
             pass  # the store is away, or a worker's key does not allow it: the next one may do
 
     def _is_alive(self, pid: int) -> bool:
-        if pid == self._parent and time.monotonic() > self._prepared_until:
+        if pid == self._parent and runtime.monotonic() > self._prepared_until:
             return False
         return is_running(pid)
 

@@ -21,6 +21,7 @@ import sys
 
 from sprat.core import jsontext, model
 from sprat.core.errors import SpratError
+from sprat.core.runtime import runtime
 from sprat.fleet import checker
 from sprat.launchers.process.launcher import MACHINE, start_fork_server
 from sprat.launchers.process.parent_heartbeat import WATCH, ParentHeartbeat, read_line
@@ -137,7 +138,7 @@ class StoreProxy:
     def _start(self) -> None:
         read, self._to = os.pipe()
         self._from, write = os.pipe()
-        self._pid = os.fork()
+        self._pid = runtime.fork()
         if self._pid == 0:
             self.close_pipes()
             self._in_child()

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import stat
 
+from sprat.core.runtime import runtime
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,13 +135,12 @@ class WakePipe:
     def wait(self, seconds: float, is_over: Callable[[], bool]) -> bool:
         """Sleep this long, or until a wake-up: whether there was one."""
         import select
-        import time
 
-        end = time.monotonic() + seconds
+        end = runtime.monotonic() + seconds
         poll = select.poll()
         if self.descriptor >= 0:
             poll.register(self.descriptor, select.POLLIN)
-        while (left := end - time.monotonic()) > 0 and not is_over():
+        while (left := end - runtime.monotonic()) > 0 and not is_over():
             if poll.poll(min(left, LOOK_SECONDS) * 1000):
                 return True
         return False

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from sprat.core import payload
 from sprat.core.coroutines import outcome
 from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput, SpratError
+from sprat.core.runtime import runtime
 from sprat.machines.checks import is_path
 from sprat.machines.runtime import launching, user_code
 from sprat.machines.runtime.arguments import Arguments
@@ -136,9 +135,9 @@ class MachineHost(Host):
         self._limits.lift(limit)
 
     def wait(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and not self.is_told_to_leave:
-            time.sleep(min(left, self._look_after()))
+        end = runtime.monotonic() + seconds
+        while (left := end - runtime.monotonic()) > 0 and not self.is_told_to_leave:
+            runtime.sleep(min(left, self._look_after()))
         self.check_time()
 
     def _look_after(self) -> float:

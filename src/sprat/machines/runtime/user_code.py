@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from sprat.core import jsontext, payload
+from sprat.core.runtime import runtime
 from sprat.machines.stepping import Failed, kinds_of
 from sprat.worker.job_process import JobProcess
 from sprat.worker.processor import Outcome, failed
@@ -75,7 +74,7 @@ class TimeLimits:
 
     def add(self, seconds: float) -> object:
         limit = object()
-        self._ends.append((time.monotonic() + seconds, limit))
+        self._ends.append((runtime.monotonic() + seconds, limit))
         return limit
 
     def lift(self, limit: object) -> None:
@@ -83,10 +82,10 @@ class TimeLimits:
 
     def reached(self) -> object | None:
         """The outermost limit that is reached, if any is."""
-        now = time.monotonic()
+        now = runtime.monotonic()
         return next((limit for end, limit in self._ends if end <= now), None)
 
     def left(self) -> float | None:
         if not self._ends:
             return None
-        return max(0.0, min(end for end, _ in self._ends) - time.monotonic())
+        return max(0.0, min(end for end, _ in self._ends) - runtime.monotonic())

@@ -5,9 +5,8 @@ What comes may be a proxy's or another program's: whatever it is, it becomes a `
 
 from __future__ import annotations
 
-import time
-
 from sprat.core import errors, jsontext
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def retry_after(headers: dict[str, str]) -> float:
     until, now = parsedate_tz(text), parsedate_tz(headers.get("date", ""))
     if until is None:
         return 0.5
-    return max(0.0, mktime_tz(until) - (time.time() if now is None else mktime_tz(now)))
+    return max(0.0, mktime_tz(until) - (runtime.time() if now is None else mktime_tz(now)))
 
 
 def loaded(body: bytes) -> Any:

@@ -9,11 +9,10 @@ claimed are handed back first (`recover`).
 
 from __future__ import annotations
 
-import time
-
 from sprat.core import jsontext, model, payload
 from sprat.core.errors import StoreUnavailable, UnknownItem
 from sprat.core.record import plain
+from sprat.core.runtime import runtime
 from sprat.store.backend import LOCAL_VERBS, Backend, ClaimRef, WorkerRef
 from sprat.store.http import records
 from sprat.store.http.address import ServerAddress
@@ -122,14 +121,14 @@ class HttpBackend(Backend):
             self._held.setdefault(worker_id, {}).update(dict.fromkeys(item.id for item in items))
 
     def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
-        end = time.monotonic() + seconds
+        end = runtime.monotonic() + seconds
         while True:
-            began = time.monotonic()
+            began = runtime.monotonic()
             left = max(0.0, min(end - began, ONE_WAIT_SECONDS))
             arguments = {"pool": pool, "worker": worker, "seconds": left}
             if self._call("wait", arguments, extra_seconds=left):
                 return True
-            now = time.monotonic()
+            now = runtime.monotonic()
             if now >= end or now < began + left:
                 return False  # the time is up, or it was no good waiting
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import _socket
 import os
-import time
 
 from sprat.core import errors
+from sprat.core.runtime import runtime
 from sprat.store.backend import PROTOCOL
 from sprat.store.http import answer
 from sprat.store.http.address import ServerAddress
@@ -93,7 +93,7 @@ class Connections:
         asked = 0.0  # by the server
         for pause in pauses:
             if pause or asked:
-                time.sleep(max(pause, asked))
+                runtime.sleep(max(pause, asked))
             asked = 0.0
             try:
                 status, headers, content = self._exchange(request, extra_seconds)
@@ -151,7 +151,7 @@ class Connections:
         if headers.get("connection", "").lower() == "close" or len(self._idle) >= MAX_IDLE:
             connection.close()
         else:
-            self._idle.append((time.monotonic(), connection))
+            self._idle.append((runtime.monotonic(), connection))
         return status, headers, body
 
     def _kept(self) -> Any:
@@ -164,7 +164,7 @@ class Connections:
                 since, connection = self._idle.pop()
             except IndexError:
                 return None  # another thread took the last one
-            if time.monotonic() - since < IDLE_SECONDS and _is_quiet(connection):
+            if runtime.monotonic() - since < IDLE_SECONDS and _is_quiet(connection):
                 return connection
             connection.close()
         return None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from threading import Condition
 
 from sprat.core import model
+from sprat.core.runtime import runtime
 from sprat.store.backend import Backend, ClaimRef, WorkerRef
 from sprat.store.memory import documents, registry, scaling, work
 from sprat.store.memory.state import StoreState
@@ -23,7 +23,7 @@ LOOK_SECONDS = 0.02
 class MemoryBackend(Backend):
     """A store in this process: for tests, for trying things out, and as the model of the others."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, *, clock: Callable[[], float] = runtime.time) -> None:
         self._clock = Clock(clock)
         self._state = StoreState()
         self._changed = Condition()
@@ -123,11 +123,11 @@ class MemoryBackend(Backend):
             return self._state.look(pool).counts()
 
     def wait(self, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
-        end = time.monotonic() + seconds
+        end = runtime.monotonic() + seconds
         with self._changed:
             while True:
                 answer = self._look(pool, worker)
-                left = end - time.monotonic()
+                left = end - runtime.monotonic()
                 if answer is not None or left <= 0:
                     return answer is True
                 self._changed.wait(min(left, LOOK_SECONDS))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 
 from sprat.core import histogram, model, retry_rules
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _hold(pool: PoolRecord, worker: WorkerEntry, item: Item, now: float) -> None
     item.claimed_by = worker.worker_id
     item.claimed_at = now
     item.epoch += 1
-    item.token = os.urandom(8).hex()
+    item.token = runtime.random_bytes(8).hex()
     worker.claims[item.id] = item
 
 

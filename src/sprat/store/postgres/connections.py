@@ -18,6 +18,7 @@ from sprat.core.counters import HeldStatistics
 from sprat.core.errors import StoreUnavailable
 from sprat.core.leases import TOUCH_SECONDS
 from sprat.core.retry_rules import backoff
+from sprat.core.runtime import runtime
 from sprat.store.postgres import errors, schema
 from sprat.store.postgres.libpq import LibpqConnection
 from sprat.store.postgres.transaction import Names, PostgresTransaction
@@ -190,7 +191,7 @@ class Sessions:
     def touch_seconds(self) -> float | None:
         """For a claim, which notes that the store works if the last mark is older than this. None
         when this process just did it."""
-        now = time.monotonic()
+        now = runtime.monotonic()
         if now - self._marked_at < TOUCH_SECONDS:
             return None
         self._marked_at = now
@@ -199,7 +200,7 @@ class Sessions:
     # -- connections ------------------------------------------------------------------------
 
     def _with_patience(self, action: Callable[[Session, bool], T]) -> T:
-        end = time.monotonic() + PATIENCE_SECONDS
+        end = runtime.monotonic() + PATIENCE_SECONDS
         again = False
         tries = races = 0
         while True:
@@ -215,14 +216,14 @@ class Sessions:
                     self._give(link)
                     races += 1
                     worth_it = races < RACES
-                    end = max(end, time.monotonic() + 1.0)
+                    end = max(end, runtime.monotonic() + 1.0)
                 elif errors.is_lost_server(error) or link.db.closed:
                     self._drop(link)
                     worth_it = again = True
                 else:
                     self._give(link)
                     worth_it = False
-                if not worth_it or time.monotonic() > end:
+                if not worth_it or runtime.monotonic() > end:
                     raise errors.translated(error, self.address) from error
                 self._pause(tries)
             except BaseException:
@@ -236,7 +237,7 @@ class Sessions:
     def _pause(self, tries: int) -> None:
         jitter = time.monotonic_ns() % 1000 / 1000
         pause = backoff(tries, base=FIRST_PAUSE_SECONDS, cap=LONGEST_PAUSE_SECONDS, jitter=jitter)
-        time.sleep(pause)
+        runtime.sleep(pause)
 
     def _check_fork(self) -> None:
         if self._pid != os.getpid():
@@ -295,14 +296,14 @@ class Sessions:
 
     def _open_first(self) -> Session:
         """A server that is not there is said at once; one that is just starting is waited for."""
-        end = time.monotonic() + PATIENCE_SECONDS
+        end = runtime.monotonic() + PATIENCE_SECONDS
         tries = 0
         while True:
             try:
                 return self._open()
             except psycopg.Error as error:
                 tries += 1
-                if not errors.is_passing(error) or time.monotonic() > end:
+                if not errors.is_passing(error) or runtime.monotonic() > end:
                     raise errors.translated(error, self.address) from error
                 self._pause(tries)
 

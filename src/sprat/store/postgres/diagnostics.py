@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import psycopg
+
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SELECT current_setting('server_version'),
 
 
 def describe(tx: PostgresTransaction, connections: Sessions) -> dict[str, object]:
-    before = time.time()
+    before = runtime.time()
     row = tx.run(FACTS).fetchall()[0]
     version, schema, fsync, commit, pages, most, user, now, may_write = row
     return {
@@ -40,5 +40,5 @@ def describe(tx: PostgresTransaction, connections: Sessions) -> dict[str, object
         "user": user,
         "may_write": may_write,
         "pooled": connections.is_pooled,
-        "clock_ahead_seconds": round(now - (before + time.time()) / 2, 3),
+        "clock_ahead_seconds": round(now - (before + runtime.time()) / 2, 3),
     }

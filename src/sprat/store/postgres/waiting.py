@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import select
 import threading
-import time
 
 import psycopg
 
+from sprat.core.runtime import runtime
 from sprat.store.postgres.listener import ChannelListener
 
 TYPE_CHECKING = False
@@ -33,13 +33,13 @@ LISTENING = "SELECT sprat.listening($1), EXISTS (SELECT 1 FROM sprat.pool WHERE 
 def wait(
     connections: Sessions, ears: Listeners, pool: str, worker: WorkerRef | None, seconds: float
 ) -> bool:
-    end = time.monotonic() + seconds
+    end = runtime.monotonic() + seconds
     worker_id, incarnation = worker or (None, None)
     with ears.lend() as ear:
         while True:
             ear.listen(pool)  # before looking: what comes after the look is heard
             has_work, leaves, pause = connections.call(LOOK, (pool, worker_id, incarnation))[0]
-            left = end - time.monotonic()
+            left = end - runtime.monotonic()
             if leaves or (left <= 0 and not has_work):
                 return False
             if has_work:
@@ -93,10 +93,10 @@ class ThreadListener:
             self._listener.read()
         except psycopg.Error:  # the look says what is wrong, or finds the server there again
             self.close()
-        if time.monotonic() > self._told.get(pool, 0.0):
+        if runtime.monotonic() > self._told.get(pool, 0.0):
             _, is_noted = self._connections.call(LISTENING, (pool,))[0]
             if is_noted:  # a pool that does not exist yet has no place for it: its first push calls
-                self._told[pool] = time.monotonic() + TELL_AGAIN_SECONDS
+                self._told[pool] = runtime.monotonic() + TELL_AGAIN_SECONDS
 
     def hears(self, pool: str, *, within: float) -> bool:
         """Sleep until somebody calls or the time is up; whether it was called that work for

@@ -16,6 +16,7 @@ import time
 from sprat.core.errors import SpratError, StoreUnavailable
 from sprat.core.leases import TOUCH_SECONDS
 from sprat.core.retry_rules import backoff
+from sprat.core.runtime import runtime
 from sprat.store.redis import errors
 from sprat.store.redis.resp import ReplyError, RespConnection
 from sprat.store.redis.scripts import script
@@ -95,7 +96,7 @@ class RedisClient:
         patience: float | None = None,
     ) -> Any:
         seconds = PATIENCE_SECONDS if patience is None else patience
-        tries, end = 0, time.monotonic() + seconds
+        tries, end = 0, runtime.monotonic() + seconds
         while True:
             try:
                 lazy = self._connections[0]
@@ -114,10 +115,10 @@ class RedisClient:
                 problem = errors.unreachable(error, self.address)
             tries += 1
             repeat()
-            if not self._was_there or time.monotonic() > end:
+            if not self._was_there or runtime.monotonic() > end:
                 raise problem
             pause = backoff(tries, base=PAUSE_SECONDS, cap=LONGEST_PAUSE_SECONDS, jitter=_jitter())
-            time.sleep(pause)
+            runtime.sleep(pause)
 
     def _reset(self) -> None:
         self._connections = [LazyConnection()]
@@ -162,7 +163,7 @@ class RedisClient:
 
     def is_mark_due(self) -> bool:
         """Whether the next exchange is to mark the store (leases.py): the last one did long ago."""
-        now = time.monotonic()
+        now = runtime.monotonic()
         if now - self._marked_at < TOUCH_SECONDS:
             return False
         self._marked_at = now

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 
 from sprat.core.errors import SpratError, StoreMismatch, StoreWarning
+from sprat.core.runtime import runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def dangers(info: dict[str, str]) -> list[str]:
 
 def describe(client: RedisClient) -> dict[str, object]:
     info = facts(client)
-    ahead = _store_time(client) - time.time()
+    ahead = _store_time(client) - runtime.time()
     return {
         "kind": "redis",
         "where": str(client.address),

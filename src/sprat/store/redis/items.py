@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from sprat.core import jsontext, model
 from sprat.core.errors import StoreUnavailable, UnknownWorker
+from sprat.core.runtime import runtime
 from sprat.store.backend import Backend
 from sprat.store.redis import wakeup
 from sprat.store.redis.rows import counts_of, handed_out, item_of, micros, signed, stored
@@ -27,7 +26,7 @@ AGAIN = 6  # the place of "this is sent again" among the arguments of an exchang
 
 def new_request() -> str:
     """Names one call, so that its repetition is known as such."""
-    return os.urandom(8).hex()
+    return runtime.random_bytes(8).hex()
 
 
 class RedisItems(Backend):

@@ -9,8 +9,8 @@ for by the next look, a second later.
 from __future__ import annotations
 
 import os
-import time
 
+from sprat.core.runtime import runtime
 from sprat.store.redis.resp import ReplyError, RespConnection
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ class WakeupChannel:
     """A connection that receives wake-ups. For one thread at a time."""
 
     def __init__(self, client: RedisClient, worker_id: str) -> None:
-        self.name = os.urandom(8).hex()
+        self.name = runtime.random_bytes(8).hex()
         self.worker_id = worker_id
         self.pid = os.getpid()
         self._connection: RespConnection = client.connect()
@@ -138,7 +138,7 @@ def wait(
 ) -> bool:
     worker_id, incarnation = ("", None) if worker is None else worker
     waiter = (pool, worker_id, "" if incarnation is None else incarnation)
-    end = time.monotonic() + seconds
+    end = runtime.monotonic() + seconds
     if seconds <= 0 or not channels.has_idle():
         answer, *_ = client.run("look", *waiter, "")
         if answer or seconds <= 0:
@@ -149,14 +149,14 @@ def wait(
         while True:
             is_listed = channel is not None
             answer, pause, since = client.run("look", *waiter, channel.name if channel else "")
-            left = end - time.monotonic()
+            left = end - runtime.monotonic()
             if answer == WORK:
                 is_listed = False
                 return True
             if answer or left <= 0:
                 return False
             if channel is None:
-                time.sleep(min(left, pause / 1e6, 0.05))
+                runtime.sleep(min(left, pause / 1e6, 0.05))
                 channel = channels.take(worker_id)
                 continue
             try:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import time
 
+from sprat.core.runtime import runtime
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sprat.store.sqlite.transaction import SqliteTransaction, WriteTransaction
@@ -29,17 +31,17 @@ class Patience:
     def __init__(self, log: str) -> None:
         self.was_long = False  # the last wait, until it is marked
         self._began = 0.0
-        self._is_fair_at = time.monotonic() + FAIR_SECONDS if _is_silent(log) else 0.0
+        self._is_fair_at = runtime.monotonic() + FAIR_SECONDS if _is_silent(log) else 0.0
 
     def __call__(self, tries: int) -> bool:
         """Called by SQLite while the file is locked: transactions are short, so look again soon.
         The clock's last digits keep many waiters from looking in step."""
-        now = time.monotonic()
+        now = runtime.monotonic()
         if tries == 0:
             self._began = now
         self.was_long = now - self._began > LONG_SECONDS
         pause = min(0.0002 * (tries + 1), 0.004)
-        time.sleep(pause * (0.5 + time.monotonic_ns() % 1000 / 1000))
+        runtime.sleep(pause * (0.5 + time.monotonic_ns() % 1000 / 1000))
         return tries * 0.004 < BUSY_SECONDS
 
     def mark(self, tx: WriteTransaction, seconds: float = FAIR_SECONDS) -> None:
@@ -48,16 +50,16 @@ class Patience:
 
     def is_fair(self, tx: SqliteTransaction) -> bool:
         """Whether leases may be judged now."""
-        return time.monotonic() >= self._is_fair_at and tx.now >= (tx.run(FAIR_AT).get or 0.0)
+        return runtime.monotonic() >= self._is_fair_at and tx.now >= (tx.run(FAIR_AT).get or 0.0)
 
 
 def let_others_go_first() -> None:
-    time.sleep(FAIR_SECONDS / 2)
+    runtime.sleep(FAIR_SECONDS / 2)
 
 
 def _is_silent(log: str) -> bool:
     """Whether others have the file open, and none of them wrote for long."""
     try:
-        return time.time() - os.stat(log).st_mtime > LONG_SECONDS
+        return runtime.time() - os.stat(log).st_mtime > LONG_SECONDS
     except OSError:
         return False

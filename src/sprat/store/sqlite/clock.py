@@ -10,9 +10,9 @@ if that is later. No worker of the file survives a reboot: every lease ends ther
 from __future__ import annotations
 
 import os
-import time
 
 from sprat.core import leases
+from sprat.core.runtime import runtime
 from sprat.store.sqlite import marks
 
 TYPE_CHECKING = False
@@ -45,18 +45,18 @@ WHERE status IN ('starting', 'active', 'terminating')
 
 def now(run: Callable[..., Any]) -> float:
     base: float = run(BASE).get
-    return base + time.monotonic()
+    return base + runtime.monotonic()
 
 
 def is_behind(tx: SqliteTransaction) -> bool:
-    return time.time() - tx.now > SLACK_SECONDS or tx.run(BOOT).get != boot()
+    return runtime.time() - tx.now > SLACK_SECONDS or tx.run(BOOT).get != boot()
 
 
 def catch_up(tx: WriteTransaction) -> None:
     rebooted = tx.run(BOOT).get != boot()
     latest = tx.run(LATEST).get if rebooted else tx.now
-    moment = max(time.time(), latest)
-    tx.run(SET, ("clock_base", moment - time.monotonic()))
+    moment = max(runtime.time(), latest)
+    tx.run(SET, ("clock_base", moment - runtime.monotonic()))
     tx.run(SET, ("clock_boot", boot()))
     tx.run(marks.SET, (moment,))
     if rebooted:

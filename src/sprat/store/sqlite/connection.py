@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import _thread
 import os
-import time
 
 import apsw
 
 from sprat.core.counters import Counters, HeldStatistics
 from sprat.core.errors import SpratError, StoreError, StoreMismatch, StoreUnavailable
+from sprat.core.runtime import runtime
 from sprat.store.sqlite import clock, forks, schema
 from sprat.store.sqlite import counters as tally
 from sprat.store.sqlite.busy_handler import BUSY_SECONDS, Patience
@@ -143,7 +143,7 @@ class Connection:
         if done.counts:
             tally.write_counts(tx)
             done.counts = {}
-        if holds and not tx.ends and time.monotonic() < notes.due_at:
+        if holds and not tx.ends and runtime.monotonic() < notes.due_at:
             self._run("COMMIT")
             if done.stats:
                 notes.hold(done.stats, tx.now)
@@ -255,7 +255,7 @@ class Connection:
             "sqlite": apsw.sqlite_lib_version(),
             "schema": self.read(lambda tx: tx.db.pragma("user_version")),
             "synced": "every write" if self.sync_all else "pushes",
-            "clock_ahead_seconds": round(self.read(lambda tx: tx.now) - time.time(), 3),
+            "clock_ahead_seconds": round(self.read(lambda tx: tx.now) - runtime.time(), 3),
         }
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from sprat.core import counters, jsontext, model, retry_rules
 from sprat.core.leases import TOUCH_SECONDS
 from sprat.core.payload import settings_from
+from sprat.core.runtime import runtime
 from sprat.store.sql.settling import last_settled, settle
 from sprat.store.sql.workers import unregistered
 from sprat.store.sqlite import lanes, marks
@@ -77,7 +76,7 @@ def _claim(
     if not rows:
         return ()
     later = retry_rules.ANNOUNCED if announced else retry_rules.UNANNOUNCED
-    random = os.urandom(8 * len(rows)).hex()
+    random = runtime.random_bytes(8 * len(rows)).hex()
     worker_id, now = worker.worker_id, tx.now
     changes: list[tuple[object, ...]] = []
     items: list[model.WorkItem] = []

@@ -7,10 +7,8 @@ and the job that is done was claimed from the same pool. Whatever is special goe
 
 from __future__ import annotations
 
-import os
-import time
-
 from sprat.core import jsontext, model
+from sprat.core.runtime import runtime
 from sprat.store.sqlite import claims, marks
 from sprat.store.sqlite.exchange import exchange as any_exchange
 from sprat.store.sqlite.lanes import ONE_LANE
@@ -74,7 +72,7 @@ def exchange(
     with connection.lock:
         try:
             run = connection.begin(connection.sync_all)
-            moment = time.monotonic()
+            moment = runtime.monotonic()
             seen = ran = None
             if not settlements:
                 seen = run(LOOK_FIRST, (worker_id, pool, moment, incarnation)).fetchone()
@@ -92,7 +90,7 @@ def exchange(
              given_back, task, transients, version) = seen  # fmt: skip
             if now >= connection.touch_at:
                 connection.touch_at = marks.touch(connection.transaction())
-            token = os.urandom(8).hex()
+            token = runtime.random_bytes(8).hex()
             if settlements:
                 run(claims.COMPLETE, (held, result, now))
                 run(CLAIM, (seq, worker_id, now, token))

@@ -7,11 +7,10 @@ the file: older ones are refused.
 
 from __future__ import annotations
 
-import time
-
 import apsw
 
 from sprat.core.errors import StoreMismatch, StoreUnavailable
+from sprat.core.runtime import runtime
 from sprat.store.sqlite import clock
 
 TYPE_CHECKING = False
@@ -137,15 +136,15 @@ def _check_needs(db: apsw.Connection, path: str, version: int) -> None:
 
 def _switch_to_wal(db: apsw.Connection, path: str) -> None:
     """SQLite does not ask the busy handler when several openers do this at once: try again."""
-    end = time.monotonic() + SWITCH_SECONDS
+    end = runtime.monotonic() + SWITCH_SECONDS
     mode = None
     while mode is None:
         try:
             mode = db.pragma("journal_mode", "wal")
         except apsw.BusyError:
-            if time.monotonic() > end:
+            if runtime.monotonic() > end:
                 raise
-            time.sleep(0.002)
+            runtime.sleep(0.002)
     if mode != "wal":
         raise StoreUnavailable(f"{path} is on a file system without WAL: use a local disk")
 
@@ -168,7 +167,7 @@ def _create(db: apsw.Connection) -> None:
         db.execute(file.read()).fetchall()  # all of it: a statement with an answer would stop it
     db.execute(
         "INSERT INTO meta VALUES ('needs', ?), ('clock_base', ?), ('clock_boot', ?)",
-        (NEEDS, time.time() - time.monotonic(), clock.boot()),
+        (NEEDS, runtime.time() - runtime.monotonic(), clock.boot()),
     )
     db.pragma("application_id", APPLICATION_ID)
     db.pragma("user_version", FIRST)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from sprat.core import jsontext, model
 from sprat.core.errors import UnknownWorker
 from sprat.core.payload import settings_from
 from sprat.core.record import Record
+from sprat.core.runtime import runtime
 from sprat.store.sqlite import lanes
 from sprat.store.sqlite.pools import NEXT_DUE
 
@@ -35,11 +34,11 @@ class Look(Record):
 
 def wait(connection: Connection, pool: str, worker: WorkerRef | None, seconds: float) -> bool:
     connection.write_notes()
-    end = time.monotonic() + seconds
+    end = runtime.monotonic() + seconds
     while True:
         connection.bell.listen()  # before looking: what comes after the look rings
         seen = connection.read(look, pool, worker)
-        left = end - time.monotonic()
+        left = end - runtime.monotonic()
         if seen.has_to_leave or (left <= 0 and not seen.has_work):
             return False
         if seen.has_work:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-import time
+
+from sprat.core.runtime import runtime
 
 LOOK_SECONDS = 0.005
 _IN_ATTRIB = 0x4
@@ -54,9 +55,9 @@ class WakeupFile:
             poll.register(self._watch, select.POLLIN)
             poll.poll(seconds * 1000)
             return
-        end = time.monotonic() + seconds
-        while self._changed_at() == self._seen and time.monotonic() < end:
-            time.sleep(LOOK_SECONDS)
+        end = runtime.monotonic() + seconds
+        while self._changed_at() == self._seen and runtime.monotonic() < end:
+            runtime.sleep(LOOK_SECONDS)
 
     def close(self) -> None:
         if self._watch >= 0:
