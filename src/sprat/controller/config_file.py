@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 from sprat.config import settings, text_file
+from sprat.config.yaml_tree import Leaf
 from sprat.controller import limits
 from sprat.core import fields, payload
 from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
+from sprat.core.fields import Field
 from sprat.core.model import PoolSettings
 from sprat.core.record import Record
 from sprat.launchers import option_checks
 from sprat.scaling import policies
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from sprat.config.yaml_tree import Leaf
-    from sprat.core.fields import Field
 
 MAX_BYTES = 1_000_000
 CONFIG_TTL_SECONDS = 60.0  # how long what the orchestrator said is good

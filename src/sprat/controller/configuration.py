@@ -7,6 +7,7 @@ is given under two names that do not agree, the first is used and a warning says
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 
 from sprat.config.environment import numbers
 from sprat.config.project_file import beside, named_store
@@ -15,10 +16,6 @@ from sprat.controller.config_file import ControlledScaleSet, ControllerFile
 from sprat.core import payload
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 FILE = "worker-controller-config.yaml"
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import threading
+from typing import Any, Self
 
 from sprat.controller import metrics
+from sprat.controller.loop import Controller
 from sprat.core.http_listener import BoundedRequest, BoundedServer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Self
-
-    from sprat.controller.loop import Controller
 
 REQUEST_SECONDS = 5.0  # for all of a request
 MAX_AT_ONCE = 16

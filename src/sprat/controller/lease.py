@@ -9,17 +9,13 @@ others watch.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from sprat.core import jsontext
+from sprat.core.model import Document
 from sprat.fleet.controller_lease import KIND
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from sprat.core.model import Document
-    from sprat.store.backend import Backend
+from sprat.store.backend import Backend
 
 PARTS = 3  # a leader renews so often in the time that its lease lasts
 

@@ -6,13 +6,11 @@ defaults. A number that has a second name elsewhere in sprat may be called by it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sprat.core import fields
 from sprat.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 
 class ScaleSetLimits(Record):

@@ -12,26 +12,21 @@ import random
 import threading
 import time
 import traceback
+from collections.abc import Callable
 
 from sprat.config import settings
-from sprat.controller.reconciler import Reconciler
+from sprat.controller.config_file import ControlledScaleSet
+from sprat.controller.configuration import Configuration
+from sprat.controller.metrics import ScaleSetMetrics
+from sprat.controller.reconciler import Passed, Reconciler
 from sprat.controller.remote import Remote
 from sprat.controller.work_watch import WorkWatch
 from sprat.core import payload
 from sprat.core.errors import SpratError, StoreUnavailable
 from sprat.store.open_store import open_store
+from sprat.store.store import Store
 from sprat.worker.client import pause_after
 from sprat.worker.signals import Signals
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sprat.controller.config_file import ControlledScaleSet
-    from sprat.controller.configuration import Configuration
-    from sprat.controller.metrics import ScaleSetMetrics
-    from sprat.controller.reconciler import Passed
-    from sprat.store.store import Store
 
 LOOK_UP_SECONDS = 0.25  # a signal is noticed within this
 NEW_POOLS_SECONDS = 15.0  # between two looks for pools that came or went

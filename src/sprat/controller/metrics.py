@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from sprat.core.model import Snapshot
-    from sprat.fleet.checker import Checked
+from sprat.core.model import Snapshot
+from sprat.fleet.checker import Checked
 
 HELP = {
     "desired_workers": "Workers that the last decision wants: active and starting ones.",

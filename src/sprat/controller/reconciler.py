@@ -9,30 +9,25 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from sprat.config import settings
-from sprat.controller.config_file import OF_A_GROUP
+from sprat.controller.config_file import OF_A_GROUP, ControlledScaleSet
+from sprat.controller.configuration import Configuration
 from sprat.controller.lease import ControllerLease
 from sprat.controller.limits import ScaleSetLimits, merged
 from sprat.controller.metrics import ScaleSetMetrics
+from sprat.controller.remote import Remote
 from sprat.core import model
+from sprat.core.model import PoolSettings, Snapshot
 from sprat.core.record import Record
 from sprat.fleet import checker, policy_input
+from sprat.fleet.checker import Checked
 from sprat.fleet.controller_lease import SCALING, name_of
 from sprat.scaling import policies
 from sprat.scaling.launch_backoff import pause_left
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from sprat.controller.config_file import ControlledScaleSet
-    from sprat.controller.configuration import Configuration
-    from sprat.controller.remote import Remote
-    from sprat.core.model import PoolSettings, Snapshot
-    from sprat.fleet.checker import Checked
-    from sprat.store.store import Store
+from sprat.store.store import Store
 
 SHORTEST_PAUSE_SECONDS = 0.1  # between two passes, whatever a policy says
 SOON_SECONDS = 1.0  # after workers were started: more work may have come meanwhile

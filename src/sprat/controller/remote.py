@@ -6,16 +6,13 @@ While the orchestrator cannot be reached, the last good answer counts, however o
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 
 from sprat.controller import limits
 from sprat.core import percent_encoding
 from sprat.core.errors import SpratError
 from sprat.core.record import Record
 from sprat.worker.client import Routes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 ASK_AGAIN_SECONDS = 5.0  # after an answer that did not come
 

@@ -7,13 +7,10 @@ to do, and rings once; where there is work already, the wait would return at onc
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from sprat.core.errors import InvalidInput, SpratError
 from sprat.store.open_store import open_store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ONE_WAIT_SECONDS = 20.0
 AFTER_AN_ERROR_SECONDS = 5.0

@@ -7,13 +7,10 @@ one item for it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from threading import Lock
 
 from sprat.core.errors import InvalidInput
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TTL_SECONDS = 3600.0
 MAX_ENTRIES = 100_000  # some 20 MB of ids

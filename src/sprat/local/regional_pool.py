@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
 from sprat.core.errors import InvalidInput
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from concurrent.futures import Future
-    from typing import Any
-
-    from sprat.local.worker_pool import Job, WorkerPool, WorkerStats
+from sprat.local.worker_pool import Job, WorkerPool, WorkerStats
 
 
 class RegionalPool:

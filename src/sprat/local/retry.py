@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Mapping, Sequence
 from random import random as any_number
+from typing import Any
 
 from sprat.config import environment
 from sprat.core.coroutines import outcome
 from sprat.core.errors import InvalidInput, Poison
 from sprat.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
 MAX_RETRIES = 1_000_000
 MAX_MS = 7 * 86400.0 * 1000

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from threading import Condition, Thread, current_thread
+from typing import Any, Self
 
 from sprat.config import environment
 from sprat.core import payload
@@ -22,11 +24,6 @@ from sprat.core.errors import InvalidInput, SpratError
 from sprat.core.record import Record
 from sprat.local.sliding_percentile import SlidingPercentile
 from sprat.local.worker_process import WorkerDied, WorkerProcess, packed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, Self
 
 KINDS = ("thread", "process")
 MAX_WORKERS = 10_000

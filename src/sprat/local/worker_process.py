@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
+from typing import Any
 
 from sprat.core.coroutines import outcome
 from sprat.core.errors import InvalidInput, SpratError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from multiprocessing.connection import Connection
-    from multiprocessing.context import BaseContext
-    from typing import Any
 
 PATIENCE_SECONDS = 5.0  # for an idle process to leave before it is killed
 READY = b"ready"

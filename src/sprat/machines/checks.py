@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from sprat.config.yaml_tree import Leaf
 from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.machines import template
 from sprat.machines.tokens import Misspelt
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, NoReturn
-
-    from sprat.config.yaml_tree import Leaf
 
 MAX_SECONDS = 10 * 365 * 86400.0
 

@@ -6,6 +6,8 @@ called is in three tables. Statements and assignments do not exist.
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from sprat.core.did_you_mean import did_you_mean
 from sprat.machines import nodes
 from sprat.machines.filters import FILTERS, FUNCTIONS
@@ -16,9 +18,8 @@ from sprat.machines.value_tests import COMPARING, TESTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
-
     from sprat.machines.nodes import Node
+
 
 CONSTANTS = {
     "true": True,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sprat.machines.definition import Machine, MachineState
+from sprat.machines.definition import Machine, MachineState
 
 MOST_LETTERS = 40
 

@@ -7,16 +7,12 @@ a file beside that machine, and a machine that comes with sprat.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from sprat.config import text_file
 from sprat.core.errors import InvalidInput
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sprat.core.model import PoolSettings
-    from sprat.machines.definition import Machine
+from sprat.core.model import PoolSettings
+from sprat.machines.definition import Machine
 
 ENDINGS = ("", ".yml", ".yaml")
 MAX_BYTES = 200_000

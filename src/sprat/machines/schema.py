@@ -3,6 +3,10 @@ when it is something else."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from sprat.config.yaml_tree import Leaf
 from sprat.core.did_you_mean import did_you_mean
 from sprat.machines import template
 from sprat.machines.checks import Checks, either, is_path
@@ -14,13 +18,6 @@ from sprat.machines.definition import (
     MachineState,
     Transition,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from sprat.config.yaml_tree import Leaf
 
 SPEC = "flatmachine"
 TOP = ("spec", "spec_version", "data", "metadata")

@@ -6,12 +6,10 @@ is set before the template runs, so none can take long or make much, whatever it
 
 from __future__ import annotations
 
-from sprat.core.errors import SpratError
+from collections.abc import Mapping
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+from sprat.core.errors import SpratError
 
 BUDGET = 200_000  # steps and elements; a few hundredths of a second
 MAX_TEXT = 1_000_000  # characters of a text that a template makes

@@ -6,17 +6,14 @@ it can go on from there. The state that was interrupted is run again.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from sprat.core.errors import SpratError
 from sprat.core.record import Record
 from sprat.core.retry_rules import stopped_after
+from sprat.machines.definition import Machine, MachineState
 from sprat.machines.template import filled
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from sprat.machines.definition import Machine, MachineState
 
 DEFAULT = "default"  # in a map of on_error: every error that has no entry of its own
 

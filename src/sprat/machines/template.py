@@ -6,6 +6,9 @@ longer text the values are written out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sprat.machines.expression import compiled, compiled_in_braces
 from sprat.machines.operators import shown
 from sprat.machines.scope import Scope, TemplateError, Undefined
@@ -13,10 +16,8 @@ from sprat.machines.tokens import Misspelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from sprat.machines.nodes import Node
+
 
 MOST_SHOWN = 80  # characters of an expression in a complaint
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from sprat.core.record import Record
 from sprat.machines.scope import MAX_NUMBER, TemplateError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 PATTERN = re.compile(
     r"""\s*(?:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from sprat.machines.operators import COMPARISONS, is_whole, shown
 from sprat.machines.scope import TemplateError, Undefined, kind, there
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 def _remainder(value: Any, number: Any) -> Any:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from sprat.manifests.plan import labels, metadata, name
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from sprat.manifests.plan import labels, metadata, name
 
 REPLICAS = 2
 

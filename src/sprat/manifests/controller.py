@@ -6,6 +6,7 @@ Two of them are safe: one leads, the other takes over when the first is gone.
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 from sprat.manifests import availability, pod, rbac, worker, yaml_text
 from sprat.manifests.plan import (
@@ -17,10 +18,6 @@ from sprat.manifests.plan import (
     metadata,
     name,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FILE = "worker-controller-config.yaml"
 DIRECTORY = "/etc/sprat"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from sprat.core.errors import InvalidInput
 from sprat.manifests.parts import HEADER
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def write(directory: str, files: Mapping[str, str]) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sprat.manifests import keda, worker
 from sprat.manifests.plan import WORKER, ManifestPlan, metadata
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 METRIC = "sprat_worker_pool_desired_workers"
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sprat.manifests import pod, worker
 from sprat.manifests.plan import VIEWER_KEY, WORKER, ManifestPlan, labels, metadata
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 API = "keda.sh/v1alpha1"
 AUTHENTICATION = "sprat-keda"

@@ -4,6 +4,8 @@ made its clients by a label, on the pod (of the same namespace) or on its whole 
 
 from __future__ import annotations
 
+from typing import Any
+
 from sprat.launchers.kubernetes.names import POOL
 from sprat.manifests.plan import (
     CONTROLLER,
@@ -18,10 +20,6 @@ from sprat.manifests.plan import (
     metadata,
     name,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 CLIENT = {"sprat/client": "true"}
 # Whoever started them, a launcher or a Deployment, their pods name their pool.

@@ -5,12 +5,10 @@ It keeps nothing itself, so any number of replicas may serve one store, if that 
 
 from __future__ import annotations
 
+from typing import Any
+
 from sprat.manifests import availability, pod
 from sprat.manifests.plan import ORCHESTRATOR, PORT, URL_KEY, ManifestPlan, labels, metadata, name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # After SIGTERM it goes on answering for so long, while the cluster learns that it leaves; then it
 # has GRACE_SECONDS in all to finish what is under way, which `sprat serve` gives 20 seconds.

@@ -7,6 +7,9 @@ an overlay can choose another one: kustomize puts it in, also where a role bindi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 from sprat.core.errors import InvalidInput
 from sprat.manifests import (
     controller,
@@ -19,14 +22,8 @@ from sprat.manifests import (
     triggers,
     yaml_text,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from sprat.manifests.plan import ManifestPlan
-    from sprat.triggers.install import Entry
+from sprat.manifests.plan import ManifestPlan
+from sprat.triggers.install import Entry
 
 ALL = "all"
 TRIGGERS = "triggers"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import Any
 
 from sprat.core import payload
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
 from sprat.launchers.kubernetes.names import POOL, label_of
 from sprat.manifests import names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 NAMESPACE = SECRET = "sprat"
 MAX_WORKERS = 100  # that KEDA or an HPA may start where nothing else is said

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+from collections.abc import Sequence
+from typing import Any
 
 USER = 1000  # some images name none, and then they would run as root
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sprat.launchers.kubernetes import rbac
 from sprat.launchers.kubernetes.options import POD
 from sprat.manifests.plan import CONTROLLER, WORKER, ManifestPlan, metadata, name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 MODE = POD  # how the controller starts workers
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from sprat.manifests.plan import CONTROLLER_KEY, URL_KEY, VIEWER_KEY, ManifestPlan
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+from sprat.manifests.plan import CONTROLLER_KEY, URL_KEY, VIEWER_KEY, ManifestPlan
 
 EXAMPLES = {
     URL_KEY: "postgresql://USER:PASSWORD@HOST/DATABASE",

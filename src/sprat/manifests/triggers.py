@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from sprat.manifests import names, pod
 from sprat.manifests.plan import CONTROLLER, TRIGGER, URL_KEY, ManifestPlan, labels, name
 from sprat.triggers import install
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from sprat.triggers.install import Entry
+from sprat.triggers.install import Entry
 
 MAX_NAME_CHARS = 52  # of a CronJob: its jobs get eleven more
 STORE_LABEL = "sprat/store"

@@ -7,14 +7,12 @@ and leaves, if the job takes no longer than GRACE_SECONDS.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sprat.core.errors import InvalidInput
 from sprat.launchers.kubernetes.pods import before_stop
 from sprat.manifests import names, pod
 from sprat.manifests.plan import WORKER, ManifestPlan, labels, metadata, name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 GRACE_SECONDS = 3600
 STAY_SECONDS = 10 * 365 * 86400  # a Deployment would start again who left for want of work

@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import json
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 PLAIN = re.compile(
     r"[A-Za-z/]([A-Za-z0-9_./:@=-]*[A-Za-z0-9_/-])?|--[a-z]([a-z-]*[a-z])?|[0-9]+(m|Ki|Mi|Gi)"

@@ -12,16 +12,12 @@ not exist. A reserved worker is shown as `~ID`.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
 
 from sprat.core import model, payload
 from sprat.core.errors import InvalidInput, UnknownItem
+from sprat.server.quotas import KnownPools
 from sprat.store.backend import Backend, ClaimRef, WorkerRef
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from sprat.server.quotas import KnownPools
 
 RESERVED = "~"
 PUBLIC_FACTS = ("kind", "durability", "synced", "clock_ahead_seconds")  # about a store

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sprat.core import model
 from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
@@ -14,11 +17,9 @@ from sprat.simulation.replay import replay
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from sprat.simulation.replay import ReplayResult, Watcher
     from sprat.simulation.trace import Trace
+
 
 ORACLE = "oracle"
 BASELINES: dict[str, tuple[Any, Any]] = {

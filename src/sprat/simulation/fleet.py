@@ -11,15 +11,11 @@ from __future__ import annotations
 import math
 from array import array
 from collections import OrderedDict
+from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from sprat.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sprat.simulation.trace import Trace
+from sprat.simulation.trace import Trace
 
 
 class Terms(Record):

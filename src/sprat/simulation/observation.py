@@ -6,16 +6,12 @@ workers and statistics that nobody reads would be most of the time.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from sprat.core import model
-from sprat.simulation.statistics import EPOCH
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from sprat.simulation.fleet import SimulatedFleet
-    from sprat.simulation.statistics import SimulatedStatistics
+from sprat.simulation.fleet import SimulatedFleet
+from sprat.simulation.statistics import EPOCH, SimulatedStatistics
 
 POOL = "simulated"
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sprat.core import model
 from sprat.scaling import policies
 from sprat.simulation.fleet import Terms
@@ -11,12 +14,10 @@ from sprat.simulation.statistics import EPOCH, FINE_SECONDS, SimulatedStatistics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from sprat.simulation.fleet import SimulatedFleet
     from sprat.simulation.replay import ReplayResult, Watcher
     from sprat.simulation.trace import Trace
+
 
 POLL_SECONDS = 5.0
 QUIET_SECONDS = 15.0  # between passes while nothing happens

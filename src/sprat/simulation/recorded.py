@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Iterator, Sequence
 
 from sprat.core import histogram
 from sprat.core.errors import InvalidInput
+from sprat.core.model import StatsBucket
 from sprat.simulation.trace import Trace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from sprat.core.model import StatsBucket
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples fill the unit interval evenly
 QUANTILES = 1000

@@ -7,16 +7,11 @@ any colour vision can tell apart, on a light or a dark page.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
-from sprat.simulation.timeline import arrivals_per_minute
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from sprat.simulation.timeline import Point, Timeline
-    from sprat.simulation.trace import Trace
+from sprat.simulation.timeline import Point, Timeline, arrivals_per_minute
+from sprat.simulation.trace import Trace
 
 WIDTH, LEFT, RIGHT = 960, 64, 24
 TOP, PANEL, GAP, FOOT = 88, 150, 46, 40

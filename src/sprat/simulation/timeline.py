@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sprat.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sprat.simulation.fleet import SimulatedFleet
-    from sprat.simulation.trace import Trace
+from sprat.simulation.fleet import SimulatedFleet
+from sprat.simulation.trace import Trace
 
 POINTS = 400
 

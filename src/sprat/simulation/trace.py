@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from sprat.core.record import Record
+from collections.abc import Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from sprat.core.record import Record
 
 
 class Trace(Record):

@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 import math
 from array import array
+from collections.abc import Iterable
+from pathlib import Path
 
 from sprat.core.errors import InvalidInput
 from sprat.simulation.trace import Trace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 COLUMNS = ("arrival_s", "service_s")
 MOST_SECONDS = 366 * 86400.0  # a pass is simulated every few seconds: a slip would take for ever

@@ -9,15 +9,12 @@ began after it, and a storm is answered once a pause, by one process.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sprat.core import payload
+from sprat.core.model import Document
 from sprat.core.runtime import runtime
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sprat.core.model import Document
-    from sprat.store.store import Store
+from sprat.store.store import Store
 
 ASKED = "trigger-asked"
 RUNNING = "trigger-running"

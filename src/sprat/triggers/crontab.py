@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sprat.core.errors import SpratError
 from sprat.triggers import install
 from sprat.triggers.install import Entry, Installed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MARK = "# sprat"
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from sprat.config.settings import has_processor, require_processor
 from sprat.config.trigger import REAPER, Trigger
@@ -21,14 +23,8 @@ from sprat.core.retry_rules import stopped_after
 from sprat.fleet import checker, reaper
 from sprat.launchers.process.launcher import environment, run_apart
 from sprat.store.open_store import open_store
+from sprat.store.store import Store
 from sprat.triggers import coalesce, registry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from sprat.store.store import Store
 
 BY_HAND = "fired"  # the event of a trigger that somebody fired
 MOST_WORKERS = 100_000

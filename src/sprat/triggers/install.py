@@ -13,19 +13,15 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Mapping, Sequence
 
 from sprat.config import schedule
 from sprat.config.trigger import CRON, Trigger
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
 from sprat.core.runtime import runtime
+from sprat.store.store import Store
 from sprat.triggers import registry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from sprat.store.store import Store
 
 EVERY_MINUTE = "* * * * *"
 ALL = "all"  # the name of the entry that ticks for all triggers

@@ -5,14 +5,11 @@ from __future__ import annotations
 import glob
 import itertools
 import os
+from collections.abc import Sequence
 
 from sprat.config import schedule
 from sprat.triggers import install
 from sprat.triggers.install import Entry, Installed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MOST_INTERVALS = 500  # a schedule that needs more is looked at every minute
 

@@ -4,15 +4,11 @@ seconds. For the open internet put a proxy with TLS in front of it."""
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from sprat.core.http_listener import BoundedRequest, BoundedServer
+from sprat.store.store import Store
 from sprat.triggers import webhook
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from sprat.store.store import Store
 
 MAX_AT_ONCE = 32
 PASSES_AT_ONCE = 4  # requests that fire at the same time; the others wait for their turn

@@ -6,16 +6,13 @@ anyway: an event that nobody waits for costs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sprat.config import schedule
 from sprat.config.trigger import CRON, Trigger, checked
 from sprat.core import jsontext, payload
 from sprat.core.errors import InvalidInput
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sprat.store.store import Store
+from sprat.store.store import Store
 
 KIND = "trigger"
 DUE = "trigger-due"  # of a cron trigger: the last time that was dealt with

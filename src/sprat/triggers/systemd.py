@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Sequence
 
 from sprat.config import schedule
 from sprat.triggers import install
 from sprat.triggers.install import Entry, Installed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 

@@ -7,19 +7,16 @@ Only the store's clock counts, and the trigger's own time zone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sprat.config import schedule
 from sprat.config.trigger import CRON, Trigger
 from sprat.core.record import Record
 from sprat.core.runtime import runtime
+from sprat.store.store import Store
 from sprat.triggers import coalesce, firing, registry
 from sprat.triggers.events import work_added
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sprat.store.store import Store
-    from sprat.triggers.firing import Fired
+from sprat.triggers.firing import Fired
 
 DUE = "due"  # the event of a trigger whose time has come
 PAST_DUE_SECONDS = 0.05  # so long after it, who waited for a due time looks

@@ -16,20 +16,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from sprat.config.trigger import WEBHOOK, Trigger
 from sprat.core import jsontext
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
 from sprat.core.runtime import runtime
+from sprat.store.store import Store
 from sprat.triggers import firing, registry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from sprat.store.store import Store
 
 PATH = "/triggers/"
 TIMESTAMP = "Sprat-Timestamp"

@@ -5,17 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from sprat.core.errors import InvalidInput
+from sprat.core.model import PoolSettings
 from sprat.core.record import Record
 from sprat.launchers.docker.options import Options, size
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from sprat.core.model import PoolSettings
 
 POOL = "sprat.pool"
 WORKER = "sprat.worker"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
 from sprat.core.errors import MissingExtra, SpratError
 from sprat.core.record import Record
 from sprat.launchers.docker import containers
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-    from typing import Any, Self
 
 TIMEOUT_SECONDS = 60.0  # an engine under load takes its time to start a container
 LOG_LINES = 10

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from sprat.core.errors import LaunchFailed, SpratError
+from sprat.core.model import PoolSettings, WorkerRecord
 from sprat.launchers import option_checks
+from sprat.launchers.docker.containers import ContainerOrder
+from sprat.launchers.docker.engine import Engine
+from sprat.launchers.docker.options import Options
 from sprat.launchers.remote import RemoteLauncher
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sprat.core.model import PoolSettings, WorkerRecord
-    from sprat.launchers.docker.containers import ContainerOrder
-    from sprat.launchers.docker.engine import Engine
-    from sprat.launchers.docker.options import Options
 
 
 class DockerLauncher(RemoteLauncher):

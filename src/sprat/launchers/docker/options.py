@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 from sprat.core import fields
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 MISSING = "missing"
 ALWAYS = "always"

@@ -7,17 +7,14 @@ known to have ended: should we be killed before the reason is told, the next pas
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sprat.core import model
 from sprat.core.errors import SpratError
 from sprat.core.record import Record
 from sprat.core.runtime import runtime
 from sprat.launchers.docker.containers import container_name, place
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sprat.launchers.docker.engine import Container, Engine
+from sprat.launchers.docker.engine import Container, Engine
 
 OVER = ("exited", "dead")
 # A container so young may belong to a worker that was reserved after the workers were listed.

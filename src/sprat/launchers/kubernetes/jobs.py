@@ -5,18 +5,14 @@ A Job makes its pod itself, so a quota is not told when it is made: it is found 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from sprat.core import model
-from sprat.launchers.kubernetes.client import EVENT
+from sprat.launchers.kubernetes.client import EVENT, Cluster
 from sprat.launchers.kubernetes.names import name_of
 from sprat.launchers.kubernetes.pods import PodOrder, labels, pod_template_of
 from sprat.launchers.kubernetes.reconcile import age, label, moment
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from sprat.launchers.kubernetes.client import Cluster
 
 REFUSED = {"involvedObject.kind": "Job", "reason": "FailedCreate"}
 LINGERS_SECONDS = 5.0  # a Job may take this long to make its pod before its events are read

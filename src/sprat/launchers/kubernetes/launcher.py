@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from sprat.core.errors import LaunchFailed, SpratError
+from sprat.core.model import PoolSettings, WorkerRecord
 from sprat.core.runtime import runtime
 from sprat.launchers import option_checks
 from sprat.launchers.kubernetes import options as modes
+from sprat.launchers.kubernetes.client import Cluster
+from sprat.launchers.kubernetes.pods import PodOrder
 from sprat.launchers.remote import RemoteLauncher
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from sprat.core.model import PoolSettings, WorkerRecord
-    from sprat.launchers.kubernetes.client import Cluster
-    from sprat.launchers.kubernetes.pods import PodOrder
 
 
 class KubernetesLauncher(RemoteLauncher):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from sprat.core import fields, payload
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
 from sprat.launchers.kubernetes import pod_template
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 POD = "pod"
 JOB = "job"

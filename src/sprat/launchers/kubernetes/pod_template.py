@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sprat.core import fields
 from sprat.core.errors import InvalidInput
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 OURS = "worker"  # the container of this name, or else the first, is the worker
 KEYS = ("apiVersion", "kind", "metadata", "spec")

@@ -6,6 +6,9 @@ command, our variables and the restart policy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
 from sprat.launchers.kubernetes import pod_template
@@ -18,13 +21,7 @@ from sprat.launchers.kubernetes.names import (
     name_of,
     store_mark,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from sprat.launchers.kubernetes.options import Options
+from sprat.launchers.kubernetes.options import Options
 
 HERE = ("localhost", "127.", "[::1]")
 HAND_BACK_SECONDS = 10  # before the grace is over: Kubernetes itself leaves two

@@ -5,11 +5,9 @@ The tests compare it with the requests that are really made.
 
 from __future__ import annotations
 
-from sprat.launchers.kubernetes.options import DEPLOYMENT, JOB, POD
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from sprat.launchers.kubernetes.options import DEPLOYMENT, JOB, POD
 
 # (API group, resource, verbs), by mode
 NEEDS: dict[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from sprat.core.record import Record
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+from sprat.core.record import Record
 
 WAITING = "waiting"  # may still come, if there is time
 STUCK = "stuck"  # will not come, however long one waits

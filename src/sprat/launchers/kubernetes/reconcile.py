@@ -6,18 +6,15 @@ newer than the list: one whose worker is not on it counts as left behind only wh
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from sprat.core import model
 from sprat.core.record import Record
 from sprat.launchers.kubernetes import reasons
 from sprat.launchers.kubernetes.names import STORE, WORKER, name_of
 from sprat.launchers.kubernetes.pods import place
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
 
 LEFT_BEHIND_SECONDS = 120.0  # no two clocks are this far apart, and no pass takes this long
 EARLY_SECONDS = 2.0  # a deadline is told with its reason before the reaper tells it without

@@ -3,15 +3,12 @@ machine's own input."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sprat.core import payload
 from sprat.core.errors import InvalidInput
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from sprat.machines.stepping import Run
+from sprat.machines.stepping import Run
 
 
 class Arguments:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 
 from sprat.core.errors import InvalidInput
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sprat.machines.definition import Machine
+from sprat.machines.definition import Machine
 
 DEFAULT_FILE = "sprat.db"
 

@@ -6,16 +6,13 @@ that took it last goes on, and the other one stops at its next state.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sprat.core import jsontext, payload
 from sprat.core.errors import InvalidInput, SpratError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from sprat.machines.definition import Machine
-    from sprat.machines.stepping import Position
-    from sprat.store.store import Store
+from sprat.machines.definition import Machine
+from sprat.machines.stepping import Position
+from sprat.store.store import Store
 
 KIND = "machine-run"
 KEEP_SECONDS = 7 * 86400.0

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 from sprat.core.coroutines import outcome
 from sprat.core.errors import InvalidInput
 from sprat.machines.checks import is_path
+from sprat.machines.definition import Machine
 from sprat.machines.schema import EVENTS
 from sprat.machines.stepping import Hooks
 from sprat.worker.handlers import find
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from sprat.machines.definition import Machine
 
 
 class Bound(Hooks):

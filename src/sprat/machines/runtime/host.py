@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from sprat.core import payload
 from sprat.core.coroutines import outcome
 from sprat.core.did_you_mean import did_you_mean
@@ -20,15 +23,13 @@ from sprat.worker.processor import Outcome, failed, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
     from sprat.core.model import PoolSettings, WorkItem
     from sprat.machines.definition import Machine
     from sprat.machines.library import Library
     from sprat.machines.runtime.worker import MachineWorker
     from sprat.store.store import Store
     from sprat.worker.processor import Processor
+
 
 LOOK_UP_SECONDS = 0.5  # a machine that waits notices a signal within this
 MOST_INSIDE = 20  # machines that run machines

@@ -8,22 +8,18 @@ that launches. Each launched machine is a worker of its pool, under the id of it
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sprat.core import jsontext
 from sprat.core.errors import InvalidInput
+from sprat.core.model import PoolSettings
 from sprat.core.record import Record
 from sprat.fleet import checker, reservation
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from sprat.core.model import PoolSettings
-    from sprat.fleet.decide import Decided
-    from sprat.machines.definition import Machine
-    from sprat.machines.library import Library
-    from sprat.store.store import Store
+from sprat.fleet.decide import Decided
+from sprat.machines.definition import Machine
+from sprat.machines.library import Library
+from sprat.store.store import Store
 
 POLICY = "machine"
 MAX_ORDER_BYTES = 100_000  # it travels in the environment of a process

@@ -6,22 +6,18 @@ Its position rides on the item: an attempt that was interrupted goes on in the n
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from sprat.core.errors import InvalidInput
+from sprat.core.model import PoolSettings
+from sprat.machines.definition import Machine
 from sprat.machines.library import Library
 from sprat.machines.runtime.host import MachineHost
 from sprat.machines.stepping import Position, Run
+from sprat.store.store import Store
+from sprat.worker.job import Job
 from sprat.worker.processor import Ended
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from sprat.core.model import PoolSettings
-    from sprat.machines.definition import Machine
-    from sprat.store.store import Store
-    from sprat.worker.job import Job
 
 
 def processor(settings: PoolSettings) -> Callable[[Job], Any]:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from sprat.core import model, payload
 from sprat.core.errors import InvalidInput
+from sprat.machines.definition import Machine
 from sprat.machines.library import Library
 from sprat.machines.runtime.checkpoints import Checkpoints
 from sprat.machines.runtime.host import Given, Interrupted, MachineHost
 from sprat.machines.runtime.worker import Fenced, MachineWorker
 from sprat.machines.stepping import Position, Run
+from sprat.store.store import Store
 from sprat.worker.signals import Signals
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from sprat.machines.definition import Machine
-    from sprat.store.store import Store
 
 
 def run_machine(

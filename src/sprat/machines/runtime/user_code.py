@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from sprat.core import jsontext, payload
 from sprat.core.runtime import runtime
 from sprat.machines.stepping import Failed, kinds_of
 from sprat.worker.job_process import JobProcess
 from sprat.worker.processor import Outcome, failed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 class WorkFailed(Failed):

@@ -9,11 +9,8 @@ from __future__ import annotations
 from sprat.core import model
 from sprat.core.errors import StoreUnavailable
 from sprat.machines.stepping import Failed
+from sprat.store.store import Store
 from sprat.worker.membership import Membership, registration
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sprat.store.store import Store
 
 BETWEEN_STATES_SECONDS = 1.0  # each state is a sign of life, but quick ones need no write each
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 import math
 
 from sprat.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sprat.simulation.fleet import SimulatedFleet
+from sprat.simulation.fleet import SimulatedFleet
 
 UNKNOWN_SECONDS = 0.5  # a job is expected to take so long while none has ended
 

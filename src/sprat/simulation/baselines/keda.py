@@ -12,10 +12,7 @@ import math
 from collections import deque
 
 from sprat.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sprat.simulation.fleet import SimulatedFleet
+from sprat.simulation.fleet import SimulatedFleet
 
 SYNC_SECONDS = 15.0
 KEDA_POLLING_SECONDS = 30.0

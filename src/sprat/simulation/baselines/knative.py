@@ -11,10 +11,7 @@ import math
 from collections import deque
 
 from sprat.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sprat.simulation.fleet import SimulatedFleet
+from sprat.simulation.fleet import SimulatedFleet
 
 TICK_SECONDS = 2.0
 MAX_UP_RATE = 1000.0

@@ -15,10 +15,7 @@ from bisect import bisect_left, bisect_right, insort
 
 from sprat.core.record import Record
 from sprat.simulation.replay import ReplayResult, summary
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sprat.simulation.trace import Trace
+from sprat.simulation.trace import Trace
 
 LATE_SHARE = 0.05
 # Schedules to try: the share of a cold start for which a worker may idle and be chosen before one

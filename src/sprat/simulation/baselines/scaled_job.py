@@ -10,10 +10,7 @@ import math
 
 from sprat.core.errors import InvalidInput
 from sprat.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sprat.simulation.fleet import SimulatedFleet
+from sprat.simulation.fleet import SimulatedFleet
 
 STRATEGIES = ("default", "accurate", "eager")
 

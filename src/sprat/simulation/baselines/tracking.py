@@ -9,10 +9,7 @@ from __future__ import annotations
 import math
 
 from sprat.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sprat.simulation.fleet import SimulatedFleet
+from sprat.simulation.fleet import SimulatedFleet
 
 LOW_SHARE = 0.9
 
