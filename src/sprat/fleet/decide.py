@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sprat.core import model
 from sprat.core.record import Record
-from sprat.fleet import policy_input, reaper
+from sprat.fleet import policy_input
 from sprat.scaling import policies
 
 TYPE_CHECKING = False
@@ -57,7 +57,7 @@ def decide_and_record(
     as lost, so that their jobs count as waiting."""
     reaped = store.workers.reap(pool) if reaps else model.Reaped()
     if reaped.workers:
-        reaper.announce(store, pool, settings)
+        store.lost_workers(pool, settings)
     for _ in range(TRIES):
         if rule is None:
             snapshot, decision = by_policy(store, pool, settings, group, takes_any=takes_any)

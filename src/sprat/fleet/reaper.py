@@ -19,14 +19,8 @@ def reap(
     for name in store.pools() if pool is None else [pool]:
         store.pool(name).purge()
     for name in _pools_of(store, reaped.workers):
-        announce(store, name, store.pool(name).state().settings)
+        store.lost_workers(name, store.pool(name).state().settings)
     return reaped
-
-
-def announce(store: Store, pool: str, settings: model.PoolSettings) -> None:
-    """Fire the triggers of the pool that wait for the loss of a worker."""
-    store.happened(model.WORKER_LOST, pool, settings)
-    store.happened(model.POOL_EMPTY, pool, settings)  # if that was the last attempt
 
 
 def _pools_of(store: Store, worker_ids: Sequence[str]) -> list[str]:

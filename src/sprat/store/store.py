@@ -81,6 +81,11 @@ class Store:
         if settings.events.get(event):
             extensions.load("event", "happened")(self, event, pool, settings)
 
+    def lost_workers(self, pool: str, settings: model.PoolSettings) -> None:
+        """Workers of the pool were marked as lost: fire the triggers that wait for that."""
+        self.happened(model.WORKER_LOST, pool, settings)
+        self.happened(model.POOL_EMPTY, pool, settings)  # if that was the last attempt
+
     def pools(self) -> list[str]:
         return self.backend.pools()
 

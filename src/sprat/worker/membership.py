@@ -140,9 +140,7 @@ class Membership:
             self._may_reap = False
             return
         if reaped.workers:
-            settings = self._store.pool(pool).state().settings
-            self._store.happened(model.WORKER_LOST, pool, settings)
-            self._store.happened(model.POOL_EMPTY, pool, settings)
+            self._store.lost_workers(pool, self._store.pool(pool).state().settings)
 
     # -- while the store cannot be reached --------------------------------------------------
 

@@ -103,8 +103,7 @@ def report_exits(store: Store, pool: str, exits: Sequence[tuple[str, str]]) -> F
     lost = [store.workers.update_status(w, model.LOST, reason=how) for w, how in exits if how]
     state = _nothing_more(store, pool)
     if any(lost):
-        store.happened(model.WORKER_LOST, pool, state.settings)
-        store.happened(model.POOL_EMPTY, pool, state.settings)  # if that was its last attempt
+        store.lost_workers(pool, state.settings)
     return state
 
 
