@@ -3,6 +3,7 @@ taken for dead, or kept alive, because of it."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,9 +22,10 @@ DAY = 24 * HOUR
 
 
 class Host:
-    """Stands in for the module `time`, and for the kernel's name of this boot."""
+    """Stands in for the runtime of a store, and for the kernel's name of this boot."""
 
     sleep = staticmethod(time.sleep)
+    random_bytes = staticmethod(os.urandom)
 
     def __init__(self) -> None:
         self.wall = 1_700_000_000.0
@@ -49,9 +51,9 @@ class Host:
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host()
-    monkeypatch.setattr(clock, "time", host)
-    monkeypatch.setattr(exchange_fast_path, "time", host)
-    monkeypatch.setattr(schema, "time", host)
+    monkeypatch.setattr(clock, "runtime", host)
+    monkeypatch.setattr(exchange_fast_path, "runtime", host)
+    monkeypatch.setattr(schema, "runtime", host)
     monkeypatch.setattr(clock, "boot", lambda: host.boot)
     return host
 
