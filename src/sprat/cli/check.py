@@ -9,7 +9,7 @@ from sprat.cli.arguments import CommandParser, seconds, whole
 from sprat.cli.main import DONE, FAILED, UsageError
 from sprat.cli.output import document, number, say, talk
 from sprat.cli.target import attend, open_existing, workable_pool
-from sprat.config import project_file, settings
+from sprat.config import project_file
 from sprat.core import fields
 from sprat.core.errors import SpratError, StoreUnavailable
 from sprat.fleet import checker, controller_lease
@@ -101,7 +101,7 @@ def _all(store: Store, asked: Namespace) -> int:
 
 def _not_ours(store: Store, pool: str) -> str | None:
     """Why no worker is to be started for the pool from here."""
-    if not settings.has_processor(store.pool(pool).state().settings):
+    if not store.pool(pool).state().settings.has_processor:
         return "it has no handler and no command"
     return "a controller scales it" if controller_lease.is_led(store.backend, pool) else None
 

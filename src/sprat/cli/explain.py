@@ -7,7 +7,6 @@ from sprat.cli.arguments import CommandParser, whole
 from sprat.cli.main import DONE
 from sprat.cli.output import document, duration, one_line, paragraph, say
 from sprat.cli.target import known_pool, open_existing, store_now
-from sprat.config.settings import has_processor
 from sprat.core import model
 from sprat.fleet import checker, controller_lease
 
@@ -55,7 +54,7 @@ def situation(store: Store, pool: str, n: int) -> dict[str, Any]:
         "pool": pool,
         **blockers.fields(store.pool(pool).observe()),
         "now": checker.check(store, pool, dry_run=True, settings=led or settings),
-        "has_processor": has_processor(settings),
+        "has_processor": settings.has_processor,
         "controller": controller_lease.leader(store.backend, pool),
         "decisions": store.pool(pool).decisions(limit=n),
         "lost": sorted(lost, key=lambda w: w.started_at)[-n:],

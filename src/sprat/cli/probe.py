@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 
-from sprat.config.settings import has_processor
 from sprat.core.errors import SpratError
 from sprat.core.model import PoolSettings
 from sprat.launchers.process.launcher import ENVIRONMENT
@@ -24,7 +23,7 @@ COULD_NOT = 3  # the exit code that means: standard output says why
 
 def complaint(settings: PoolSettings) -> str | None:
     """Why workers of a pool with these settings could not begin, or None."""
-    if not has_processor(settings) or settings.launcher != "process":
+    if not settings.has_processor or settings.launcher != "process":
         return None  # in an image it is the image's code that is imported
     try:
         ran = subprocess.run(
@@ -53,7 +52,7 @@ def _environment(settings: PoolSettings) -> dict[str, str]:
 
 def doubts(settings: PoolSettings) -> Iterator[str]:
     """What is allowed, and seldom meant."""
-    if has_processor(settings) and settings.max_workers == 0:
+    if settings.has_processor and settings.max_workers == 0:
         yield "max_workers is 0, so no worker is started for it"
     if settings.launcher == "process":
         for name in settings.environment:

@@ -9,7 +9,6 @@ from sprat.cli.lines import each_payload, readable, standard_input
 from sprat.cli.main import DONE, UsageError
 from sprat.cli.output import document, number, say, talk
 from sprat.cli.target import known_pool, open_any, open_existing
-from sprat.config.settings import has_processor
 from sprat.core import model, payload
 from sprat.core.errors import InvalidInput
 
@@ -180,7 +179,7 @@ def _check_task(store: Store, asked: Namespace) -> None:
 
 def _warn(store: Store, pool: str) -> None:
     """A pool without a handler is allowed: its jobs wait."""
-    if not has_processor(store.pool(pool).state().settings):
+    if not store.pool(pool).state().settings.has_processor:
         talk(f"sprat: pool {pool} has no handler and no command yet: `sprat apply` gives it one")
 
 

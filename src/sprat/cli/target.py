@@ -107,7 +107,7 @@ def known_pool(store: Store, name: str, advice: str = "") -> str:
 
 def workable_pool(store: Store, name: str) -> str:
     """The same, for one that workers can be started for."""
-    from sprat.config.settings import require_processor
+    from sprat.fleet.launcher import require_processor
 
     require_processor(store.pool(known_pool(store, name)).state().settings, name)
     return name

@@ -10,7 +10,6 @@ from sprat.cli.arguments import CommandParser, seconds
 from sprat.cli.main import DONE, FAILED
 from sprat.cli.output import GREEN, RED, cut, document, duration, number, paint, rate, talk, width
 from sprat.cli.target import known_pool, open_existing, start_fleet
-from sprat.config.settings import has_processor
 from sprat.core import model
 from sprat.fleet import checker
 
@@ -132,7 +131,7 @@ class PoolWatch:
         if state.paused:
             why = blockers.pause(state.paused_seconds, state.pause_reason)
             return f"the pool is {why}; `sprat resume {self._name}` lets it go on"
-        if not has_processor(state.settings):
+        if not state.settings.has_processor:
             return "nobody works on this pool: `sprat apply` gives it a handler"
         if held := "; ".join(blockers.held(self._pool.observe().parked)):
             return f"{held}; `sprat doctor` says what to do"

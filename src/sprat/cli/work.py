@@ -11,7 +11,6 @@ import sys
 
 from sprat.cli.main import DONE, FAILED
 from sprat.cli.target import known_pool, open_existing
-from sprat.config import environment
 from sprat.core import model, payload
 from sprat.core.errors import InvalidInput
 from sprat.core.jsontext import printable
@@ -67,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
         state = store.pool(asked.pool).state()
         if not state.version:
             known_pool(store, asked.pool)
-        if environment.tenant_limit() is not None and not store.url.startswith("http"):
+        if not store.url.startswith("http"):
             default_tenant_limit.ensure(store.backend, asked.pool)
             state = store.pool(asked.pool).state()
         worker_id = asked.worker_id or f"w-{payload.new_id()}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from sprat.core.tenant_limits import VARIABLE
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,15 +13,14 @@ if TYPE_CHECKING:
 
     from sprat.core.fields import Field
 
-TENANT_LIMIT = "PER_TENANT_MAX_CONCURRENCY"
 MAX_TENANT_LIMIT = 1_000_000
 
 
 def tenant_limit() -> int | None:
     """The `tenant_limit` of pools that have none; None where the variable is not set."""
-    if not os.environ.get(TENANT_LIMIT, "").strip():
+    if not os.environ.get(VARIABLE, "").strip():
         return None
-    return whole(os.environ, TENANT_LIMIT, 0, MAX_TENANT_LIMIT)
+    return whole(os.environ, VARIABLE, 0, MAX_TENANT_LIMIT)
 
 
 def given(environment: Mapping[str, str] | None) -> Mapping[str, str]:

@@ -175,7 +175,7 @@ def _pool(name: str, leaf: Leaf, common: Mapping[str, object], directory: str) -
         made = settings.changed(PoolSettings(), {**common, **given})
     except InvalidInput as error:
         leaf.key.refuse(f"pools.{name}: {error}")
-    return made.replace(start_on_push=given.get("start_on_push", settings.has_processor(made)))
+    return made.replace(start_on_push=given.get("start_on_push", made.has_processor))
 
 
 def _triggers(leaf: Leaf, directory: str) -> tuple[Trigger, ...]:

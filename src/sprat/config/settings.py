@@ -34,17 +34,6 @@ def changed(now: PoolSettings, changes: Mapping[str, object]) -> PoolSettings:
     return after
 
 
-def has_processor(settings: PoolSettings) -> bool:
-    """Whether the pool says what its workers run: tasks always come with a handler."""
-    return (settings.handler, settings.command, settings.machine) != (None, None, None)
-
-
-def require_processor(settings: PoolSettings, pool: str) -> None:
-    """Workers that are launched for a pool without a handler can only fail: InvalidInput."""
-    if not has_processor(settings):
-        raise InvalidInput(f"pool {pool} has no handler and no command: `sprat apply` gives it one")
-
-
 def find(name: str, pool: str) -> Field:
     """The field of a setting; InvalidInput where a pool has none of this name."""
     if name in OF_JOBS:

@@ -14,7 +14,6 @@ import time
 import traceback
 from collections.abc import Callable
 
-from sprat.config import settings
 from sprat.controller.config_file import ControlledScaleSet
 from sprat.controller.configuration import Configuration
 from sprat.controller.metrics import ScaleSetMetrics
@@ -167,7 +166,7 @@ class Controller:
 
 def _workable(store: Store) -> list[str]:
     pools = store.pools()
-    return [one for one in pools if settings.has_processor(store.pool(one).state().settings)]
+    return [one for one in pools if store.pool(one).state().settings.has_processor]
 
 
 class Round(threading.Thread):

@@ -25,6 +25,7 @@ from sprat.core.record import Record
 from sprat.fleet import checker, policy_input
 from sprat.fleet.checker import Checked
 from sprat.fleet.controller_lease import SCALING, name_of
+from sprat.fleet.launcher import require_processor
 from sprat.scaling import policies
 from sprat.scaling.launch_backoff import pause_left
 from sprat.store.store import Store
@@ -146,7 +147,7 @@ class Reconciler:
         if self._plan is None:
             scale_set, configuration = self._scale_set, self._configuration
             own = self._store.pool(self.pool).state().settings
-            settings.require_processor(own, self.pool)
+            require_processor(own, self.pool)
             central = self._central_limits(own)
             limits = merged(central, scale_set.overrides, configuration.environment)
             given = {**scale_set.overrides, **configuration.environment}

@@ -10,7 +10,6 @@ and the JSON schema of sprat.yml (tools/settings_reference.py).
 
 from __future__ import annotations
 
-from sprat.core.did_you_mean import did_you_mean
 from sprat.core.errors import InvalidInput
 from sprat.core.payload import MAX_DELAY_SECONDS
 from sprat.core.record import Record
@@ -227,6 +226,8 @@ def duration(text: str) -> float | None:
 def find(table: Mapping[str, Field], name: str, has_no: str) -> Field:
     """The field of this name; `has_no` begins the sentence about a name that is not there."""
     if name not in table:
+        from sprat.core.did_you_mean import did_you_mean  # here: most names are right
+
         near = did_you_mean(name, table) if table else ": it has none"
         raise InvalidInput(f"{has_no} {name!r}{near}")
     return table[name]

@@ -225,6 +225,11 @@ class PoolSettings(Record):
     events: Mapping[str, Sequence[str]] = {}  # the names of the triggers that wait for each
 
     @property
+    def has_processor(self) -> bool:
+        """Whether the pool says what its workers run: tasks always come with a handler."""
+        return (self.handler, self.command, self.machine) != (None, None, None)
+
+    @property
     def reservation_seconds(self) -> float:
         """How long a launch counts without a sign of life. A forked worker's parent gives signs of
         life for it, so a dead parent is noticed as soon as a dead worker."""

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from sprat.core.model import PoolSettings
 
 
+VARIABLE = "PER_TENANT_MAX_CONCURRENCY"  # the limit of pools that have none
+
+
 def are_set(settings: PoolSettings) -> bool:
     return settings.tenant_limit is not None or bool(settings.tenant_limits)
 

@@ -16,7 +16,6 @@ from typing import Any
 from flatmachines import DistributedWorkerHooks, HooksRegistry
 from flatmachines.distributed import WorkerRegistration
 
-from sprat.config.settings import has_processor
 from sprat.core import model
 from sprat.core.errors import SpratError
 from sprat.flatmachines import launching
@@ -92,7 +91,7 @@ class SpratHooks(DistributedWorkerHooks):
     def _spawn(self, pool: str, wanted: int, most: int | None, context: Context) -> tuple[str, ...]:
         settings = self.store.pool(pool).state().settings
         config = context.get("worker_config_path")
-        is_ours = has_processor(settings)
+        is_ours = settings.has_processor
         if wanted > 0 and not is_ours and not config:
             raise ValueError("worker_config_path required in context for spawn_workers")
         ids = launching.reserve(self.store, pool, settings, wanted, most=most).launched

@@ -11,7 +11,6 @@ from typing import Any
 
 from flatmachines.actions import InlineInvoker
 
-from sprat.config.settings import has_processor
 from sprat.flatmachines import launching
 from sprat.fleet import checker
 from sprat.store.store import Store
@@ -47,7 +46,7 @@ class SpratInvoker(InlineInvoker):
     def _launch(self, pool: str, machine: launching.MachineProcess, given: Any) -> None:
         settings = self._store.pool(pool).state().settings
         reserved = launching.reserve(self._store, pool, settings, 1)
-        if reserved.launched and not has_processor(settings):
+        if reserved.launched and not settings.has_processor:
             launching.start_machines(
                 self._store, pool, settings, reserved.launched, machine=machine, given=given
             )

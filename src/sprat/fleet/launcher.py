@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sprat.core import extensions
+from sprat.core.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,12 @@ class Crew:
     def work(self, store: Store, pool: str, settings: PoolSettings, worker_id: str) -> str:
         """Be the worker of this id to the end; why it left (one of the words of worker.py)."""
         raise NotImplementedError
+
+
+def require_processor(settings: PoolSettings, pool: str) -> None:
+    """Workers that are launched for a pool without a handler can only fail: InvalidInput."""
+    if not settings.has_processor:
+        raise InvalidInput(f"pool {pool} has no handler and no command: `sprat apply` gives it one")
 
 
 def open_launcher(name: str) -> Launcher:

@@ -7,8 +7,10 @@ work on the pool, and with `sprat apply`.
 
 from __future__ import annotations
 
-from sprat.config.environment import tenant_limit
+import os
+
 from sprat.core import jsontext
+from sprat.core.tenant_limits import VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 def ensure(backend: Backend, pool: str) -> None:
     """Give a pool without a limit the one of this process's environment."""
+    if not os.environ.get(VARIABLE):
+        return
+    from sprat.config.environment import tenant_limit  # here: most processes have no such variable
+
     limit = tenant_limit()
     if limit is None:
         return
@@ -32,5 +38,5 @@ def before_push(
     backend: Backend, pool: str, items: Iterable[NewItem], tenant: str | None = None
 ) -> None:
     """The same for these items, if they, or all that this caller pushes, belong to a tenant."""
-    if tenant_limit() is not None and (tenant or any(item.tenant is not None for item in items)):
+    if os.environ.get(VARIABLE) and (tenant or any(item.tenant is not None for item in items)):
         ensure(backend, pool)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sprat.core import jsontext, model
 from sprat.core.errors import InvalidInput, SpratError
-from sprat.fleet.launcher import open_launcher
+from sprat.fleet.launcher import open_launcher, require_processor
 from sprat.scaling.launch_backoff import pause_left
 
 TYPE_CHECKING = False
@@ -55,7 +55,6 @@ def happened(store: Store, event: str, pool: str, settings: PoolSettings) -> Non
 
 
 def _cue(store: Store, name: str, event: str, pool: str, settings: PoolSettings) -> None:
-    from sprat.config.settings import require_processor
     from sprat.config.trigger import SUBPROCESS
     from sprat.triggers import firing, registry
 
@@ -80,8 +79,6 @@ def _cue(store: Store, name: str, event: str, pool: str, settings: PoolSettings)
 
 
 def _start_pass(store: Store, pool: str, settings: PoolSettings) -> bool:
-    from sprat.config.settings import require_processor
-
     require_processor(settings, pool)
     launcher = open_launcher(settings.launcher)
     if not _is_pass_needed(store, pool, settings):

@@ -14,13 +14,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sprat.config.settings import has_processor, require_processor
 from sprat.config.trigger import REAPER, Trigger
 from sprat.core import jsontext, model, payload
 from sprat.core.errors import InvalidInput, SpratError
 from sprat.core.record import Record
 from sprat.core.retry_rules import stopped_after
 from sprat.fleet import checker, reaper
+from sprat.fleet.launcher import require_processor
 from sprat.launchers.process.launcher import environment, run_apart
 from sprat.store.open_store import open_store
 from sprat.store.store import Store
@@ -174,7 +174,7 @@ def _check(store: Store, pool: str | None, given: Mapping[str, Any]) -> str:
 
 
 def _workable(store: Store) -> list[str]:
-    return [name for name in store.pools() if has_processor(store.pool(name).state().settings)]
+    return [name for name in store.pools() if store.pool(name).state().settings.has_processor]
 
 
 def _reap(store: Store, pool: str | None, given: Mapping[str, Any]) -> str:

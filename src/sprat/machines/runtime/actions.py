@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sprat.config.settings import require_processor
 from sprat.core import leases, model, payload
 from sprat.core.errors import InvalidInput
 from sprat.fleet import checker, policy_input, reaper, scaler
 from sprat.fleet.decide import by_policy
+from sprat.fleet.launcher import require_processor
 from sprat.machines.runtime import launching
 from sprat.worker.processor import Outcome, settlement
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sprat.config.settings import has_processor
 from sprat.core import jsontext
 from sprat.core.model import POOL_EMPTY, WORKER_DONE
 from sprat.fleet.launcher import Crew
@@ -38,7 +37,7 @@ class MachineCrew(Crew):
         """The pool's own processor, if it is needed: importing it once is enough."""
         uses = any(state.machine == POOLS_PROCESSOR for state in self._machine.states.values())
         is_ours = uses and self._library.find(POOLS_PROCESSOR, self._machine) is None
-        if not is_ours or not has_processor(settings):
+        if not is_ours or not settings.has_processor:
             return None
         if settings.machine is not None:
             self._library.read_all(machine_of(settings, self._library))
