@@ -13,6 +13,7 @@ from sprat.core.model import WorkerRegistration
 from sprat.store.store import Store
 
 THREADS = 8
+MOST_PUSHES = 1_000  # of one thread: on a busy machine the children would never get their turn
 
 
 def push_some(store: Store, n: int = 10) -> list[str]:
@@ -78,7 +79,7 @@ def test_fork_in_the_middle_of_other_threads_work(shared: World) -> None:
 
     def push_until_told() -> list[str]:
         pushed = push_some(store)
-        while not stop.is_set():
+        while not stop.is_set() and len(pushed) < MOST_PUSHES:
             pushed += push_some(store, 1)
         return pushed
 
