@@ -131,16 +131,6 @@ def test_every_page_is_in_the_index() -> None:
     assert pages | set(TOP.glob("examples/*/README.md")) <= linked
 
 
-@pytest.mark.parametrize("neighbour", ["KEDA", "Knative"])
-def test_the_readme_says_what_scaling_was_measured_to_cost(neighbour: str) -> None:
-    page = (TOP / "docs" / "benchmarks" / "scaling.md").read_text()
-    readme = " ".join((TOP / "README.md").read_text().split())
-    rows = dict(line[2:].split(" | ", 1) for line in page.splitlines() if line.count(" | ") > 1)
-    measured = rows[f"the best single setting of {neighbour}"].split(" | ")[0]
-    [claimed] = re.findall(rf"(\d+) % less than {neighbour}'s", readme)
-    assert -int(claimed) == round(float(measured.removesuffix(" %")))
-
-
 @pytest.mark.parametrize("page", DECISIONS, ids=name_of)
 def test_a_decision_tells_context_choice_and_cost(page: Path) -> None:
     headings = HEADING.findall(page.read_text())

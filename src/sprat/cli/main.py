@@ -170,7 +170,7 @@ def _complain(error: object, code: int) -> int:
     try:
         print(f"sprat: {printable(sentence)}", file=sys.stderr)
     except OSError:
-        return code  # nobody reads the complaint either
+        return code  # standard error is closed too
     return code
 
 

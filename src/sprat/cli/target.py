@@ -21,7 +21,7 @@ def url_of(flag: str | None, *, path: str | None = None) -> str:
     url = flag if flag is not None else os.environ.get("SPRAT_URL")
     if not url:
         from sprat.config import (
-            project_file,  # here: whoever says which store does not pay for that
+            project_file,  # here: with --url it is not needed
         )
 
         url = project_file.store_url(flag, os.environ, path=path or project_file.FILE)

@@ -1,7 +1,7 @@
 """sprat.yml, the environment and flags, turned into settings: flags beat environment beats file.
 
-Whatever is wrong in the file is told in one sentence with file, line and key. Only reading all of
-it needs a YAML library (see yaml_tree.py): who knows the store's URL never pays for that.
+An error in the file is reported in one sentence with file, line and key. Only reading the whole
+file needs a YAML library (see yaml_tree.py): finding the store's URL does not.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from sprat.scaling import policies
 
 MAX_BYTES = 1_000_000
 CONFIG_TTL_SECONDS = 60.0  # how long what the orchestrator said is good
-LEASE_SECONDS = 15.0  # so long after a leader's last sign of life another takes over
+LEASE_SECONDS = 15.0  # another controller takes over after this many seconds without a renewal
 SHORTEST_LEASE_SECONDS = 1.0
 # Names of the same algorithm elsewhere.
 ALGORITHMS = {

@@ -1,4 +1,4 @@
-"""For those who use flatmachines: keep the YAML and the hooks, put a sprat store underneath.
+"""The flatmachines adapter: its YAML and hooks stay, with a sprat store underneath.
 
     from sprat.flatmachines import Backends, SpratHooks, SpratInvoker, registry
 

@@ -63,13 +63,13 @@ class Outlook(Record):
 
     @property
     def is_refused(self) -> bool:
-        """Whether items wait that those who are idle do not take: others would not either."""
+        """Whether idle workers leave ready items alone: more workers would do the same."""
         is_old = self.oldest > REACTION_SECONDS and not self.held
         return self.line.free > 0 and self.ready > 0 and is_old
 
 
 def is_tight(own: Options, cold_start: float, reaction: float = REACTION_SECONDS) -> bool:
-    """Whether a worker that is launched so long after an item came is too late for it."""
+    """Whether a worker launched this many seconds after an item arrived starts it too late."""
     return own.finish_seconds is None and own.wait_seconds < cold_start + reaction
 
 
